@@ -213,7 +213,7 @@ static int free_comm(enum xm_function function, int profiling, const long *args)
         return MPI_SUCCESS;
     }
     if (freed) {
-        return xm_freed_free(comm, profiling);
+        return xm_freed_free(comm, profiling, true);
     }
     xm_requests_comm_disconnecting(*comm);
     struct xm_comm *xm = xm_comm_known(*comm);

@@ -29,14 +29,14 @@ static bool is_ready(struct xm_comm *xm)
     return !xm_pending_on(xm) && xm_comm_agreements_over(xm);
 }
 
-static bool is_ready_soon(struct xm_comm *xm)
+static bool is_ready_soon(struct xm_comm *xm, bool together)
 {
     struct xm_wait wait = xm_wait_begin("for operations of a communicator that is freed");
     bool           ready;
 
     xm_pending_await(NULL, xm);
     /* The other ranks may be in the program's delete callback already, and wait for this one. */
-    if (!xm_keyvals_on(xm->comm)) {
+    if (!together || !xm_keyvals_on(xm->comm)) {
         bool ahead = (__atomic_load_n(&all, __ATOMIC_ACQUIRE) != NULL);
         wait.limit = ahead ? patience_ahead_ns : patience_ns;
     }
@@ -79,13 +79,13 @@ static void keep_behind(struct freed *list)
     pthread_mutex_unlock(&lock);
 }
 
-int xm_freed_free(MPI_Comm *comm, int profiling)
+int xm_freed_free(MPI_Comm *comm, int profiling, bool together)
 {
     struct xm_comm *xm = xm_comm_known(*comm);
     struct freed   *f = NULL;
 
     xm_freed_progress();
-    if ((xm != NULL) && !is_ready_soon(xm)) {
+    if ((xm != NULL) && !is_ready_soon(xm, together)) {
         f = malloc(sizeof(*f));
     }
     if (f == NULL) {

@@ -11,9 +11,10 @@
 
 /*
  * Free it, or keep it until nothing of it is under way. Returns MPI's code; *comm is
- * MPI_COMM_NULL.
+ * MPI_COMM_NULL. together: all ranks do so in this call, as in MPI_Comm_free; else other ranks may
+ * need what this one does next, so no delete callback of the program's is a reason to wait.
  */
-int xm_freed_free(MPI_Comm *comm, int profiling);
+int xm_freed_free(MPI_Comm *comm, int profiling, bool together);
 /* Free one at once; function: MPI_Comm_free or MPI_Comm_disconnect. */
 int xm_freed_now(enum xm_function function, MPI_Comm *comm, int profiling);
 

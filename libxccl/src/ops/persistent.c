@@ -45,7 +45,7 @@ void xm_held_free(struct xm_held *held)
 {
     free_arguments(held);
     if (held->comm != XM_HANDLE(MPI_COMM_NULL)) {
-        xm_freed_free(&held->comm, 1); /* a tool does not know it */
+        xm_freed_free(&held->comm, 1, false); /* a tool does not know it */
     }
     xm_standing_free(held->standing);
 }
@@ -236,6 +236,6 @@ void xm_persistent_free(struct xm_entry *e)
         xm_pmpi.Type_free(&e->call.sendtype);
     }
     if (e->frees_comm) {
-        xm_freed_free(&comm, 0);
+        xm_freed_free(&comm, 0, false);
     }
 }

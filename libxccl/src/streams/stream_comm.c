@@ -575,7 +575,7 @@ void xm_stream_comms_let_go(const struct xm_stream *stream)
         extract(sc);
         destroy(sc);
         if (!xm_persistent_keeps_comm(comm)) {
-            xm_freed_free(&comm, 0);
+            xm_freed_free(&comm, 0, false);
         }
     }
     put_back(kept);

@@ -276,6 +276,12 @@ def test_many_persistent(mpi, case):
     assert len(result.lines(told)) == (case == "many")
 
 
+def test_persistent_freed_ahead(mpi):
+    """To free a request waits for no other rank, also where keys of attributes were freed."""
+    env = {"XCCL_DIRECT_MEMORY": "8", "XCCL_CCL": "none"}
+    mpi.run(2, "mpi_persistent cuda ahead", sim="cuda:4", env=env, timeout=TIMEOUT).good()
+
+
 def test_persistent_in_unlike_memory(mpi):
     """Persistent requests need not have one kind of memory on all ranks."""
     go(mpi, 3, "mpi_persistent unlike")

@@ -17,7 +17,7 @@ enum { KNOWS_INACTIVE = 0 };
 #else
 enum { KNOWS_INACTIVE = 1 };
 #endif
-enum { COUNT = 1500, TAG = 13, ROUNDS = 12 };
+enum { COUNT = 1500, SMALL = 16, TAG = 13, ROUNDS = 12 };
 
 typedef int allreduce_init(const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Info,
                            MPI_Request *);
@@ -94,12 +94,12 @@ static void case_start(void)
     }
 }
 
-static void check_bcast(struct mt_pair *pair, int root, int salt)
+static void check_bcast(struct mt_pair *pair, int count, int root, int salt)
 {
     int wrong = 0;
 
-    mt_get(pair->host, pair->in, MT_DEVICE, sizeof(float) * COUNT);
-    for (int i = 0; i < COUNT; i++) {
+    mt_get(pair->host, pair->in, MT_DEVICE, sizeof(float) * (size_t)count);
+    for (int i = 0; i < count; i++) {
         wrong += pair->host[i] != (float)(root + i % 61 + salt);
     }
     mt_expect(wrong == 0, "MPI_Start of a bcast: %d elements are wrong", wrong);
@@ -317,7 +317,7 @@ static void case_startall(void)
         }
         mt_expect(got == previous + round, "the message is %d", got);
         mt_pair_expect_sum(&sum, COUNT, mt_size(), round, "MPI_Startall of an allreduce");
-        check_bcast(&cast, 1, round);
+        check_bcast(&cast, COUNT, 1, round);
         check_alltoall(&exchange, part, round);
     }
     for (int i = 0; i < ALL; i++) {
@@ -683,6 +683,38 @@ static void case_late(void)
     mt_pair_free(&other);
 }
 
+/*
+ * The root is over before any other rank starts, and frees its request. Of keys that the program
+ * has freed MPI does not say whether there are attributes: but none are on a request's
+ * communicator. Another request has the workspace of the kernels, so the ranks ask each other in
+ * every start.
+ */
+static void case_ahead(void)
+{
+    struct mt_pair pair = mt_pair_make(MT_DEVICE, COUNT);
+    MPI_Request    request, first;
+    int            key, word = 0;
+
+    MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &key, NULL);
+    MPI_Comm_free_keyval(&key);
+    mt_pair_fill(&pair, COUNT, MPI_COMM_WORLD, 1);
+    init.bcast(pair.out, SMALL, MPI_FLOAT, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &first);
+    init.bcast(pair.in, SMALL, MPI_FLOAT, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+    if (mt_rank() != 0) {
+        MPI_Recv(&word, 1, MPI_INT, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+    MPI_Start(&request);
+    mt_expect_path("mpi-staged", "a start without a workspace");
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    check_bcast(&pair, SMALL, 0, 1);
+    MPI_Request_free(&request);
+    for (int i = 1; (mt_rank() == 0) && (i < mt_size()); i++) {
+        MPI_Send(&word, 1, MPI_INT, i, TAG, MPI_COMM_WORLD);
+    }
+    MPI_Request_free(&first);
+    mt_pair_free(&pair);
+}
+
 /* On a grid that leaves the last rank out: its neighbours are needed, and its ranks alone. */
 static void case_grid(void)
 {
@@ -739,6 +771,7 @@ int main(int argc, char **argv)
                                                  {"unlike", case_unlike},
                                                  {"inter", case_inter},
                                                  {"late", case_late},
+                                                 {"ahead", case_ahead},
                                                  {"grid", case_grid},
                                                  {"freed", case_freed},
                                                  {"freed_comm", case_freed_comm},
