@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A collective from its arguments to its path: the interposer's main flow. */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -658,7 +659,7 @@ static xcclResult_t count(struct xm_op *op)
 }
 
 /* op->code: MPI refuses it. */
-static xcclResult_t choose(struct xm_op *op, const struct xm_path **path_p)
+static xcclResult_t choose_in_place(struct xm_op *op, const struct xm_path **path_p)
 {
     xcclResult_t res = count(op);
 
@@ -670,6 +671,19 @@ static xcclResult_t choose(struct xm_op *op, const struct xm_path **path_p)
     }
     *path_p = xm_collective_path_to_mpi(op, false);
     return xcclSuccess;
+}
+
+static xcclResult_t choose(struct xm_op *op, const struct xm_path **path_p)
+{
+    struct xm_comm *xm = op->comm;
+
+    if (!op->call.start || (xm->size > 1) || xm->inter) {
+        return choose_in_place(op, path_p);
+    }
+    pthread_mutex_lock(&xm->alone);
+    xcclResult_t res = choose_in_place(op, path_p);
+    pthread_mutex_unlock(&xm->alone);
+    return res;
 }
 
 static int serve(const struct xm_call *call, struct xm_op *op)

@@ -43,6 +43,7 @@ static int start_apart(const struct xm_call *call, const struct xm_held *held, M
     bool           apart = (held->comm != XM_HANDLE(MPI_COMM_NULL));
 
     once.form = XM_NONBLOCKING;
+    once.start = true;
     once.function = xm_function_of(call->coll, XM_NONBLOCKING, call->large);
     once.request = request;
     once.args[xm_mpi_arguments(once.function) - 1] = (long)request;

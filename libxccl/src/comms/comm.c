@@ -86,6 +86,7 @@ void xm_comm_unuse(struct xm_comm *xm)
         xm_comm_join->leave(xm);
     }
     xm_comm_leave_slots(xm);
+    pthread_mutex_destroy(&xm->alone);
     free(xm);
 }
 
@@ -173,6 +174,17 @@ uint64_t xm_comm_call(struct xm_comm *xm, enum xm_call_memory memory, enum xm_co
     return xm->slots->calls;
 }
 
+/* An error handler that is called in a start may start another request. */
+static void make_lock(pthread_mutex_t *made)
+{
+    pthread_mutexattr_t attr;
+
+    pthread_mutexattr_init(&attr);
+    pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(made, &attr);
+    pthread_mutexattr_destroy(&attr);
+}
+
 static xcclResult_t comm_new(MPI_Comm comm, struct xm_comm **xm_p)
 {
     int             inter;
@@ -204,6 +216,7 @@ static xcclResult_t comm_new(MPI_Comm comm, struct xm_comm **xm_p)
     } else {
         xm->identity = derived_identity(xm);
     }
+    make_lock(&xm->alone);
     *xm_p = xm;
     return xcclSuccess;
 }
@@ -258,6 +271,7 @@ static xcclResult_t make_entry(MPI_Comm comm, struct xm_comm **xm_p)
     }
     res = attach(comm, xm);
     if (res != xcclSuccess) {
+        pthread_mutex_destroy(&xm->alone);
         free(xm);
         return res;
     }

@@ -3,6 +3,7 @@
 #ifndef XM_COMMS_COMM_H
 #define XM_COMMS_COMM_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -123,6 +124,10 @@ struct xm_comm {
 
     /* Persistent collectives: could any rank use a device? Else they are MPI's. Agreed on once. */
     enum { XM_PERSISTENT_UNKNOWN, XM_PERSISTENT_OURS, XM_PERSISTENT_MPIS } persistent;
+
+    /* Of one rank, whose persistent requests have no communicators of their own: threads may start
+     * any of these at the same time, and one after the other chooses a path. */
+    pthread_mutex_t alone;
 
     /* Of a persistent request: when one start is completed, all ranks have come to it. */
     bool lockstep;

@@ -18,6 +18,7 @@ struct xm_call {
     enum xm_form        form;
     bool                large;     /* an MPI-4 _c function: arrays hold MPI_Count and MPI_Aint */
     bool                profiling; /* called as PMPI_... */
+    bool                start;     /* of a persistent request */
     long                args[XM_MAX_ARGUMENTS];
     const void         *sendbuf;
     void               *recvbuf; /* and the buffer of MPI_Bcast */

@@ -57,3 +57,10 @@ def test_aware(family, aware, path):
     """MPI keeps what it takes itself."""
     env = {"XCCL_MPI_GPU_AWARE": aware}
     family.run(1, f"mpi_self cuda {path} managed", env=env).good()
+
+
+@pytest.mark.parametrize("tune", [None, "*:*:*:*:staged"])
+def test_starts_by_threads(family, tune):
+    """What is known of the communicator is made once, by whoever comes first."""
+    env = {"XCCL_TUNE": tune} if tune else {}
+    family.run(1, "mpi_self cuda mpi starts", env=env, timeout=60).good()

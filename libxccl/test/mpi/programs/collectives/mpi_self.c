@@ -2,8 +2,9 @@
 /*
  * Every collective on communicators of one rank, whose data goes to itself: each form, in place or
  * not, types with holes, displacements, memory of several kinds. PATH is the one to be taken.
- * Usage: mpi_self cuda|rocm PATH [long|managed]
+ * Usage: mpi_self cuda|rocm PATH [long|managed|starts]
  */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -548,6 +549,56 @@ static void case_managed(void)
     }
 }
 
+static pthread_barrier_t together;
+
+static void *start_one(void *argument)
+{
+    MPI_Request *request = argument;
+
+    mt_memory_enter();
+    pthread_barrier_wait(&together);
+    MPI_Start(request);
+    MPI_Wait(request, MPI_STATUS_IGNORE);
+    return NULL;
+}
+
+/* Requests of one communicator may be started by any threads at the same time, the first time too.
+ */
+static void case_starts(void)
+{
+    enum { ROUNDS = 200, THREADS = 4, COUNT = 100 };
+    typedef int    init(const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Info,
+                        MPI_Request *);
+    struct mt_pair pairs[THREADS];
+    MPI_Request    requests[THREADS];
+    init          *make;
+    MPI_Comm       comm;
+
+    *(void **)&make = mt_find("MPI_Allreduce_init");
+    pthread_barrier_init(&together, NULL, THREADS);
+    for (int i = 0; i < THREADS; i++) {
+        pairs[i] = mt_pair_make(MT_DEVICE, COUNT);
+    }
+    for (int round = 0; round < ROUNDS; round++) {
+        MPI_Comm_dup(MPI_COMM_SELF, &comm);
+        for (int i = 0; i < THREADS; i++) {
+            mt_pair_fill(&pairs[i], COUNT, comm, round + i);
+            make(pairs[i].in, pairs[i].out, COUNT, MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL,
+                 &requests[i]);
+        }
+        mt_in_threads(THREADS, start_one, requests, sizeof(requests[0]));
+        for (int i = 0; i < THREADS; i++) {
+            mt_pair_expect_sum(&pairs[i], COUNT, 1, round + i, "started by threads");
+            MPI_Request_free(&requests[i]);
+        }
+        MPI_Comm_free(&comm);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        mt_pair_free(&pairs[i]);
+    }
+    pthread_barrier_destroy(&together);
+}
+
 static void case_all(void)
 {
     MPI_Comm comms[2] = {MPI_COMM_SELF, MPI_COMM_NULL};
@@ -579,6 +630,8 @@ int main(int argc, char **argv)
         case_long();
     } else if (strcmp(what, "managed") == 0) {
         case_managed();
+    } else if (strcmp(what, "starts") == 0) {
+        case_starts();
     } else {
         case_all();
     }
