@@ -447,14 +447,25 @@ static void release(struct xm_op *op, bool failed)
     }
 }
 
-/* With the device entered. */
+static xcclResult_t replace_on_device(struct xm_op *op, struct staged_call *to)
+{
+    void        *saved;
+    xcclResult_t res = op->dev->enter(op->device, &saved);
+
+    if (res == xcclSuccess) {
+        res = replace_both(op, to);
+        op->dev->leave(saved);
+    }
+    return res;
+}
+
 static xcclResult_t make_standing(struct xm_op *op, struct xm_standing *standing, int *code_p)
 {
     struct staged_call to = original(op);
 
     xm_scratch_begin(&op->scratch, op->dev, op->device);
-    xcclResult_t res = replace_both(op, &to);
-    if (res != xcclSuccess) {
+    xcclResult_t res = replace_on_device(op, &to);
+    if (res != xcclSuccess) { /* MPI counts its collectives, and other ranks come to this one */
         standing->missed = res;
         snprintf(standing->missed_detail, sizeof(standing->missed_detail), "%s", xc_last_detail());
         res = take_placeholders(op, &to);
@@ -476,17 +487,12 @@ static xcclResult_t make_standing(struct xm_op *op, struct xm_standing *standing
 xcclResult_t xm_standing_make(struct xm_op *op, struct xm_standing **standing_p, int *code_p)
 {
     struct xm_standing *standing = calloc(1, sizeof(*standing));
-    void               *saved;
 
     if (standing == NULL) {
         return xc_fail(xcclSystemError, "out of memory for a request");
     }
     standing->request = XM_HANDLE(MPI_REQUEST_NULL);
-    xcclResult_t res = op->dev->enter(op->device, &saved);
-    if (res == xcclSuccess) {
-        res = make_standing(op, standing, code_p);
-        op->dev->leave(saved);
-    }
+    xcclResult_t res = make_standing(op, standing, code_p);
     if ((res != xcclSuccess) || (*code_p != MPI_SUCCESS)) {
         xm_standing_free(standing);
         return res;

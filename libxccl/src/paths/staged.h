@@ -16,7 +16,8 @@ struct xm_standing {
     uint64_t          number, starts; /* on its communicator, and of it: equal on all ranks */
     bool              lost; /* a start was given up, and MPI may still be at work on the memory */
 
-    /* No memory for the data of this rank: MPI's request is on placeholders. Each start fails. */
+    /* This rank had no memory for its data, or could not enter its device: MPI's request is on
+     * placeholders. Each start fails. */
     xcclResult_t           missed;
     struct xm_placeholder *placeholders;
     struct xm_substitute   substitute;
