@@ -54,11 +54,12 @@ while size <= int(value("--max")):
                   f"{{{{{{name}}}}}}, team_id 32768")
     size = int(size * float(value("--factor")))
 groups = value("--groups")
+host = os.environ.get("FAKE_HOST", "node")
 run = {{
     "schema": "xccl-perf-1", "mpi": "Open MPI v4.1.6, made up", "mpi_family": "openmpi", "passed": not fake.get("bad"),
     "machine": {{"cpu": "made up", "cores": 1, "kernel": "Linux"}}, "simulated": None,
     "options": {{"type": "float", **({{"groups": groups}} if groups else {{}})}}, "results": rows,
-    "ranks": [{{"rank": i, "host": f"node{{i // 4}}", "device_name": "Made up"}} for i in range(fake["ranks"])],
+    "ranks": [{{"rank": i, "host": f"{{host}}{{i // 4}}", "device_name": "Made up"}} for i in range(fake["ranks"])],
     "ccl": {{"name": "nccl", "version": 22803, "path": "/lib/libnccl.so.2"}} if route == "vendor" else None,
 }}
 with open(value("--json"), "w") as f:

@@ -13,7 +13,7 @@ import time
 
 import jsonschema
 import pytest
-from compare_world import SCHEMA, entry, program
+from compare_world import SCHEMA, TOP, entry, program
 from running_clock import communicate, now
 from xccl_compare import against, peaks, published, stats, table
 
@@ -104,6 +104,55 @@ def test_another_plan_is_refused(world):
     assert "was asked for differently (--coll)" in ended.err and not world.launched()
     (world.work / "xccl-compare/plan.json").write_text("{")
     assert "plan.json: cannot be read" in world.measure("--no-plot", status=2).err
+
+
+@pytest.mark.parametrize(
+    ("env", "said"),
+    [
+        ({"NCCL_ALGO": "Ring"}, "(NCCL_ALGO: was none, is Ring)"),
+        ({"XCCL_SITE": "jureca-dc"}, "(the site"),
+        ({"XCCL_SIM": "cuda:2"}, "the simulated accelerators"),
+    ],
+)
+def test_another_environment_is_refused(world, env, said):
+    """Times of before would pass for what was measured with it."""
+    world.measure("--no-plot", "--rounds", "1", UCX_TLS="rc")
+    before = world.result()
+    ended = world.measure("--no-plot", "--rounds", "1", status=2, **{"UCX_TLS": "rc", **env})
+    assert said in ended.err and "name another folder with --output" in ended.err
+    assert "UCX_TLS" not in ended.err and not world.launched() and world.result() == before
+
+
+def test_what_differs_from_job_to_job(world):
+    """It keeps nobody from going on: the next job, with or without the site's module, and what is written where."""
+    shell = json.loads((TOP / "site-configs/juwels-booster/site.json").read_text())
+    shell = shell["resolved"]["shell"]
+    assert shell
+    world.measure("--no-plot", "--rounds", "1", SLURM_JOB_ID="7", CUDA_VISIBLE_DEVICES="0")
+    job = {"SLURM_JOB_ID": "8", "CUDA_VISIBLE_DEVICES": "1", "NCCL_DEBUG_FILE": "x", **shell}
+    world.measure("--no-plot", "--rounds", "2", **job)
+    assert len(world.launched()) == 3
+
+
+def test_nothing_left_to_do(world):
+    """That is said, and the result keeps the date of what was measured."""
+    ended = world.measure("--no-plot", "--rounds", "1")
+    assert "nothing was started" not in ended.out
+    for run in (world.work / "xccl-compare/runs").glob("*.json"):
+        os.utime(run, (1e9, 1e9))
+    ended = world.measure("--no-plot", "--rounds", "1")
+    said = "all 3 launches were done before (2001-09-09T01:46:40Z); nothing was started"
+    assert said in ended.out and not world.launched()
+    assert world.result()["date"] == "2001-09-09T01:46:40Z"
+
+
+def test_launches_on_other_hosts(world):
+    """As where another job goes on in the folder."""
+    world.measure("--no-plot", "--rounds", "1")
+    assert not [note for note in world.result()["notes"] if "hosts" in note]
+    world.measure("--no-plot", "--rounds", "2", FAKE_HOST="other")
+    (note,) = [note for note in world.result()["notes"] if "hosts" in note]
+    assert note.startswith("the launches of job were not all on the same hosts (node0; other0)")
 
 
 def test_a_route_that_fails(world):

@@ -24,6 +24,7 @@ from . import (
     store,
     suites,
     table,
+    words,
 )
 from . import result as results
 from .osu import Osu
@@ -127,6 +128,15 @@ def draw(value, figures, folder):
         return []
 
 
+def measure_all(session):
+    """The launches; and a word where there is none left, which would pass for a measurement of now."""
+    if session.program.verifies_apart:
+        session.probed = probe(session)
+    if session.work() == 0:
+        done, date = words.count(len(session.runs), "launch"), session.measured_on()
+        say(f"all {done} were done before ({date}); nothing was started\n")
+
+
 def compare(given, launcher, arguments, tool):
     launchers.check_alone(os.environ, "xccl-compare -- mpirun -n 4")
     launchers.check_bare(launcher, os.environ)
@@ -151,7 +161,7 @@ def compare(given, launcher, arguments, tool):
     if found is None and "--dry-run" not in given:
         raise Wrong(f"'{launcher[0]}' was not found; check the spelling and PATH")
     if "--dry-run" not in given:
-        session.store.open(store.described(plan, program, launcher, given, tool))
+        session.store.open(store.described(session))
     print_commands(session, commands)
     if facts.site is None and not facts.gpus and not facts.simulated:
         warn("no GPU was found on this machine; to try the tool on simulated ones: --sim cuda:2")
@@ -159,9 +169,7 @@ def compare(given, launcher, arguments, tool):
         return OK
     process.heed_interrupts()
     try:
-        if program.verifies_apart:
-            session.probed = probe(session)
-        session.work()
+        measure_all(session)
     except KeyboardInterrupt:
         warn("stopped; the same command goes on from here")
         if session.runs:

@@ -244,8 +244,15 @@ class Session:
         keys = ("case", "variant", "series", "round")
         return [one for one in self.failures if tuple(one[key] for key in keys) in names]
 
+    def measured_on(self):
+        """When the last launch ended: what was measured before keeps its date."""
+        return self.store.newest([self.target(one) for one, *_ in self.runs.values()])
+
     def work(self):
-        """All that is left to do; what fails is left out from there on, and the rest goes on."""
+        """All that is left to do; what fails is left out from there on, and the rest goes on.
+
+        How many launches that were.
+        """
         self.failures = self.store.read_wrong()
         todo = [one for one in self.launches() if not self.take_up(one)]
         progress = Progress(len(todo), self.given["--progress"])
@@ -263,3 +270,4 @@ class Session:
                 progress.end(time.monotonic() - started)
         finally:
             progress.close()
+        return len(todo)

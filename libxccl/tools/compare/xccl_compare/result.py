@@ -5,17 +5,12 @@ import json
 import platform
 import re
 import sys
-import time
 
 from xccl_common.options import Wrong
 
 from . import launch, peaks, site, stats, ucc, words
 
 SCHEMA = "xccl-compare-1"
-# Variables that bear on how collectives run; others may hold what is nobody's business.
-BEARING = re.compile(
-    r"^(XCCL|NCCL|RCCL|UCC|UCX|OMPI_MCA|PMIX_MCA|FI|MPICH|HSA)_|_VISIBLE_DEVICES$"
-)
 SHOWN = ("SLURM_JOB_ID", "SLURM_JOB_NODELIST", "SLURM_JOB_PARTITION", "LOADEDMODULES")
 
 
@@ -156,9 +151,24 @@ def commands(session):
     return seen
 
 
+def note_hosts(session):
+    """Of launches on other nodes, as those of another job in the same folder."""
+    places = {}
+    for one, _, facts in session.runs.values():
+        if facts:
+            hosts = " ".join(sorted({rank["host"] for rank in facts["ranks"]}))
+            places.setdefault(one.case.name, {})[hosts] = None
+    for case, hosts in places.items():
+        if len(hosts) > 1:
+            yield (
+                f"the launches of {case} were not all on the same hosts ({'; '.join(hosts)}): differences of "
+                "their times may come from that"
+            )
+
+
 def noted(session):
     """What has to be known of the launches beside their times."""
-    notes = []
+    notes = list(note_hosts(session))
     if any(
         not session.program.validates(one.variant.route) for one, _, _ in session.runs.values()
     ):
@@ -198,7 +208,7 @@ def build(session, arguments):
         "schema": SCHEMA,
         "version": tool.version,
         "commit": tool.commit or None,
-        "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "date": session.measured_on(),
         "command": ["xccl-compare", *arguments],
         "complete": bool(wanted) and not every - set(session.runs) and not session.failures,
         "suite": plan.suite,
@@ -211,7 +221,9 @@ def build(session, arguments):
         "started_on": platform.node(),
         "python": platform.python_version(),
         "launcher": list(session.launcher),
-        "environment": {k: v for k, v in sorted(env.items()) if BEARING.search(k) or k in SHOWN},
+        "environment": {
+            k: v for k, v in sorted(env.items()) if site.BEARING.search(k) or k in SHOWN
+        },
         "measured_with": facts,
         "notes": notes,
         "peaks": peaks.of_result(peaks.of_site(session.facts.site), facts, tool.prefix),

@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import subprocess
 from types import SimpleNamespace
 
@@ -10,6 +11,17 @@ from xccl_common import launchers, machine, ucc
 from xccl_common.options import check_choice
 
 NAMES = {"nccl": "NCCL", "rccl": "RCCL"}
+# Variables that bear on how collectives run; others may hold what is nobody's business.
+BEARING = re.compile(
+    r"^(XCCL|NCCL|RCCL|UCC|UCX|OMPI_MCA|PMIX_MCA|FI|MPICH|HSA)_|_VISIBLE_DEVICES$"
+)
+# Those of them that differ from job to job, or only say where something is written; and those that a
+# comparison notes apart or sets itself.
+PASSING = re.compile(
+    r"^OMPI_MCA_(orte|prte|ess|pmix)_|^XCCL_(SITE|SIM|ROUTE|ROOT|ENV_ARGS|LOCAL_DEVICE|DUMP_DIR)$"
+    r"|_(DEBUG|LOG|DUMP|PROFILE)_FILE$|^XCCL_PROFILE$"
+)
+IN_JOB = ("SLURM_JOB_ID", "PBS_JOBID", "FLUX_JOB_ID", "LSB_JOBID")
 
 
 def look(tool, env, site, launcher):
@@ -74,6 +86,21 @@ def variables(facts, route):
     every = {name for known in routes.values() for name in known["variables"]}
     unset = sorted(name for name in every - set(own) if name in facts.environment)
     return {**missing_variables(facts), **own}, unset
+
+
+def bearing(facts):
+    """The variables of all launches that bear on results, without those of a route and of one job."""
+    routes = routes_of(facts).values()
+    set_by_route = {name for known in routes for name in known["variables"]}
+    in_job = any(name in facts.environment for name in IN_JOB)
+    return {
+        name: value
+        for name, value in {**missing_variables(facts), **facts.environment}.items()
+        if BEARING.search(name)
+        and not PASSING.search(name)
+        and name not in set_by_route
+        and not (in_job and name.endswith("_VISIBLE_DEVICES"))  # what the scheduler gave this time
+    }
 
 
 def why_not_ucc(facts, route):

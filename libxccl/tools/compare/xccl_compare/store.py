@@ -14,10 +14,14 @@ import fcntl
 import json
 import os
 import tempfile
+import time
 
 from xccl_common.options import Wrong
 
+from . import site, words
+
 SCHEMA = "xccl-compare-plan-1"
+DATE = "%Y-%m-%dT%H:%M:%SZ"
 WRITTEN = ("result.json", "result.csv", "table.txt", "runs/launch.log")
 # What a plan holds, in the words of the command line, where they are not the same.
 ASKED = {
@@ -26,14 +30,15 @@ ASKED = {
     "program": "--with",
     "osu": "--osu",
     "verify_to": "--verify-to",
-    "site": "--site",
-    "sim": "--sim",
+    "site": "the site",
+    "sim": "the simulated accelerators",
     "suite": "--suite",
     "iters": "--iters",
     "collectives": "--coll",
     "cases": "nodes and ranks",
     "variants": "--routes",
     "series": "sizes",
+    "environment": "the environment",
 }
 
 
@@ -50,25 +55,39 @@ def write_text(path, text):
         raise OSError(error.errno, f"cannot be written: {error.strerror}", path) from error
 
 
-def described(plan, program, launcher, given, tool):
+def described(session):
     """What has to stay the same for launches to belong together."""
+    plan, program, given, tool = session.plan, session.program, session.given, session.tool
+    facts = session.facts
     return {
         "schema": SCHEMA,
         "version": tool.version,
         "commit": tool.commit,
-        "launcher": list(launcher),
+        "launcher": list(session.launcher),
         "suite": plan.suite,
         "program": program.name,
         "osu": given.get("--osu"),
         "verify_to": given.get("--verify-to"),
-        "site": given.get("--site"),
-        "sim": given.get("--sim"),
+        "site": facts.site["name"] if facts.site else None,
+        "sim": facts.environment.get("XCCL_SIM") or None,
+        "environment": site.bearing(facts),
         "iters": given["--iters"],
         "collectives": plan.colls,
         "cases": [dict(case._asdict()) for case in plan.cases],
         "variants": [dict(one._asdict()) for one in plan.variants],
         "series": [dict(one._asdict()) for one in plan.series],
     }
+
+
+def differences(before, asked):
+    """What is asked for otherwise than before, as people call it."""
+    asked = json.loads(json.dumps(asked))
+    for key, value in asked.items():
+        old = before.get(key)
+        if key == "environment" and isinstance(old, dict):
+            yield from words.changed(old, value)
+        elif old != value:
+            yield ASKED.get(key, key)
 
 
 class Store:
@@ -92,12 +111,12 @@ class Store:
         if before is None:
             write_text(self.path("plan.json"), json.dumps(asked, indent=1) + "\n")
             return
-        other = [key for key in asked if before.get(key) != json.loads(json.dumps(asked[key]))]
+        other = list(differences(before, asked))
         if other:
             raise Wrong(
                 f"'{self.folder}' holds a comparison that was asked for differently "
-                f"({', '.join(ASKED.get(key, key) for key in other)}): name another folder with "
-                "--output, or repeat its command"
+                f"({', '.join(other)}): name another folder with --output, or repeat its command in "
+                "the environment of before"
             )
 
     def check_writable(self, name):
@@ -155,6 +174,11 @@ class Store:
 
     def run(self, name):
         return os.path.join(self.runs, name)
+
+    def newest(self, paths):
+        """When the last of these launches ended, as in result.json; now, where there is none."""
+        times = [os.path.getmtime(path) for path in paths if os.path.exists(path)]
+        return time.strftime(DATE, time.gmtime(max(times) if times else None))
 
     def set_aside(self, path):
         """A file that is no use stays, under a name that nobody takes for a result."""

@@ -58,3 +58,11 @@ def ccl_version(code):
     """22803 is 2.28.3; NCCL before 2.9 counted otherwise."""
     unit = 10000 if code >= 10000 else 1000
     return f"{code // unit}.{code % unit // 100}.{code % 100}"
+
+
+def changed(before, after):
+    """Variables that have another value, in order: "NCCL_ALGO: was none, is Ring"."""
+    for name in sorted({*before, *after}):
+        if before.get(name) != after.get(name):
+            was, now = (one.get(name, "none") or "empty" for one in (before, after))
+            yield f"{name}: was {was}, is {now}"
