@@ -378,9 +378,37 @@ def test_faster_and_noise(two):
 
 
 def test_many_measurements_want_more():
-    """What a test alone would call a difference is noise where so many tests were made."""
+    """What a test alone calls a difference may be chance where so many tests were made; it is not noise."""
     alone = stats.Difference(1.2, 1.1, 1.3, p=0.03, least_p=0.002)
-    assert against.word_for(alone, 0.03) == "slower" and against.word_for(alone, 0.2) == "noise"
+    assert against.word_for(alone, 0.03) == "slower" and against.word_for(alone, 0.2) == "unsure"
+    assert against.word_for(alone._replace(low=0.9), 0.2) == "noise"
+
+
+@pytest.mark.parametrize(("factor", "status"), [(10, 4), (1.05, 0), (0.1, 0)])
+def test_one_difference_among_many(world, factor, status):
+    """With the default rounds no single one of sixty has a q that counts, however large it is."""
+    noise = [1 + 0.01 * ((3 * n) % 7 - 3) / 3 for n in range(6)]
+    entries = [
+        {"case": "job", "variant": "xccl", "coll": "allreduce", "bytes": 8 << n, "samples_us": {}}
+        for n in range(60)
+    ]
+    old = {"rounds": 6, "results": entries, "cases": [], "variants": [], "measured_with": {}}
+    old.update(version="0.1.0", site=None, program="xccl-perf", launcher=["mpirun"], peaks=[])
+    for one in entries:
+        one["samples_us"] = {str(n): noise[n] for n in range(6)}
+    new = json.loads(json.dumps(old))
+    new["results"][7]["samples_us"] = {str(n): noise[n] * factor for n in range(6)}
+    for name, value in (("old", old), ("new", new)):
+        text = json.dumps({"schema": "xccl-compare-1", **value})
+        (world.work / f"{name}.json").write_text(text)
+    ended = world.run("--against", "old.json", "new.json", status=status)
+    assert (
+        "60 measurements in both: 0 slower, 0 faster, 59 inside the noise, 1 unsure (" in ended.out
+    )
+    said = (
+        "With 6 rounds a single difference among 60 cannot be told: --rounds 7 for both results."
+    )
+    assert said in ended.out
 
 
 def test_too_few_rounds(two):

@@ -3,11 +3,16 @@
 
 from collections import namedtuple
 
+from xccl_common.tool import FAILED, OK
+
 from . import result as results
 from . import stats, table, words
 
 Verdict = namedtuple("Verdict", "case variant coll bytes difference q word")
 FALSE_SHARE = 0.05
+WORDS = ("slower", "faster", "unsure", "noise", "few")
+SLOWER, UNSURE = 3, 4  # exit statuses
+MUCH_SLOWER = 1.1  # a ratio that is worth another look though it may be chance
 
 
 def values(entry):
@@ -19,11 +24,16 @@ def key_of(entry):
 
 
 def word_for(difference, q):
-    """faster, slower, noise; few: so few samples that no difference could be told from noise."""
+    """faster, slower, noise; few: so few samples that no difference could be told from noise.
+
+    unsure: a difference by itself, but one that chance makes among so many measurements.
+    """
     if difference.least_p > FALSE_SHARE:
         return "few"
-    if q > FALSE_SHARE or difference.low <= 1 <= difference.high:
+    if difference.low <= 1 <= difference.high:
         return "noise"
+    if q > FALSE_SHARE:
+        return "unsure"
     return "slower" if difference.ratio > 1 else "faster"
 
 
@@ -86,27 +96,41 @@ def rows(new, found):
         ]
 
 
+def summary(found, count):
+    """How many of each word, in one sentence."""
+    text = (
+        f"{words.count(len(found), 'measurement')} in both: {count['slower']} slower, "
+        f"{count['faster']} faster, {count['noise']} inside the noise"
+    )
+    if count["unsure"]:
+        text += (
+            f", {count['unsure']} unsure (a difference alone, but not among so many measurements)"
+        )
+    if count["few"]:
+        text += f", {count['few']} with too few rounds to tell (four launches or more of each)"
+    return text
+
+
+def too_few_rounds(old, new, found):
+    """That a single difference cannot be told among so many measurements, where it is so."""
+    told = [one.difference.least_p for one in found if one.word != "few"]
+    if told and max(told) * len(found) > FALSE_SHARE:
+        rounds = stats.rounds_for(len(found), FALSE_SHARE)
+        yield (
+            f"With {words.count(min(old['rounds'], new['rounds']), 'round')} a single difference among "
+            f"{len(found)} cannot be told: --rounds {rounds} for both results."
+        )
+
+
 def report(old, new, found):
     """(lines, exit status)."""
     out = [f"# {line}" for line in changes(old, new)]
     lost = list(missing(old, new))
     if not found:
-        return [*out, *lost, "The two results have no measurement in common."], 1
+        return [*out, *lost, "The two results have no measurement in common."], FAILED
     out += list(table.lay_out(list(rows(new, found))))
-    count = {
-        word: sum(one.word == word for one in found)
-        for word in ("faster", "slower", "noise", "few")
-    }
-    out.append("")
-    out.append(
-        f"{words.count(len(found), 'measurement')} in both: {count['slower']} slower, "
-        f"{count['faster']} faster, {count['noise']} inside the noise"
-        + (
-            f", {count['few']} with too few rounds to tell (four launches or more of each)"
-            if count["few"]
-            else ""
-        )
-    )
+    count = {word: sum(one.word == word for one in found) for word in WORDS}
+    out += ["", summary(found, count), *too_few_rounds(old, new, found)]
     out.append(
         "Test: Mann-Whitney U, exact, two-sided, on the launches' times; ratio by Hodges and Lehmann, with its "
         "95 % interval. q: Benjamini and Hochberg over all measurements; q <= 0.05 counts."
@@ -115,5 +139,12 @@ def report(old, new, found):
         "Only noise between the launches of one run is known: nodes and days differ by more."
     )
     if lost:
-        return [*out, "", *lost], 1
-    return out, 3 if count["slower"] else 0
+        return [*out, "", *lost], FAILED
+    return out, status_of(found, count)
+
+
+def status_of(found, count):
+    if count["slower"]:
+        return SLOWER
+    much = any(one.word == "unsure" and one.difference.ratio > MUCH_SLOWER for one in found)
+    return UNSURE if much else OK

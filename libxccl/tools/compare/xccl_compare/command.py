@@ -45,7 +45,8 @@ table, JSON, CSV and plots: xccl-compare -- mpirun -n 4
   -V, --version          print the version
 
 Exit status: 0; 1 if a route failed or gave a wrong result, or --against finds measurements missing
-or launches that failed in NEW; 2 for wrong use; 3 if it misses nothing and NEW is slower somewhere."""
+or launches that failed in NEW; 2 for wrong use; 3 if it misses nothing and NEW is slower somewhere;
+4 if that is unsure only, by more than a tenth."""
 
 ROUTES = ("mpi", "ucc", "ucc-ccl", "xccl", "vendor")
 COLLS = (

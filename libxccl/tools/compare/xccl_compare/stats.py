@@ -62,6 +62,16 @@ def tail(n, m, u):
     return cumulated(n, m)[min(math.floor(u), n * m)] / choose(n + m, n)
 
 
+def least_p(n, m):
+    """The least that the test may say of n and m values: of two samples that do not overlap."""
+    return min(1.0, 2 / choose(n + m, n))
+
+
+def rounds_for(measurements, share):
+    """How many values of each tell a single difference among so many measurements."""
+    return next(n for n in range(1, 100) if least_p(n, n) * measurements <= share)
+
+
 def compare(first, second, level=LEVEL):
     """How second differs from first: Mann-Whitney's U test, two-sided and exact.
 
@@ -73,7 +83,7 @@ def compare(first, second, level=LEVEL):
     above = sum((b > a) + 0.5 * (b == a) for a in first for b in second)
     u = min(above, n * m - above)
     p = min(1.0, 2 * tail(n, m, math.ceil(u)))
-    least = min(1.0, 2 / choose(n + m, n))
+    least = least_p(n, m)
     quotients = sorted(b / a for a in first for b in second)
     k = 0
     while tail(n, m, k) <= (1 - level) / 2:
