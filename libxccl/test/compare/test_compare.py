@@ -431,6 +431,29 @@ def test_other_software_is_said(two):
     )
 
 
+def test_another_environment_is_said(two):
+    """A difference may come from it; that the job is another one is no news."""
+    world = two(1.0)
+    for name, job, more in (
+        ("old", "7", {"LOADEDMODULES": "a/1:b/1:c/1", "UCX_TLS": "rc"}),
+        ("new", "8", {"LOADEDMODULES": "a/1:b/2:c/1", "NCCL_ALGO": "Ring", "UCX_TLS": ""}),
+    ):
+        result = json.loads((world.work / f"{name}.json").read_text())
+        result["environment"] = {"SLURM_JOB_ID": job, "XCCL_TUNE": "a", **more}
+        (world.work / f"{name}.json").write_text(json.dumps(result))
+    result["measured_with"]["type"], result["rounds"] = "double", 7
+    (world.work / "new.json").write_text(json.dumps(result))
+    lines = world.run("--against", "old.json", "new.json").out.splitlines()
+    assert [line for line in lines if line.startswith("# ")] == [
+        "# rounds: was 6, is 7",
+        "# type: was float, is double",
+        "# NCCL_ALGO: was none, is Ring",
+        "# UCX_TLS: was rc, is empty",
+        "# LOADEDMODULES: OLD alone has b/1; NEW alone has b/2",
+    ]
+    assert "# " not in world.run("--against", "new.json", "new.json").out
+
+
 def test_missing_measurements(two):
     """A route that no longer works is no good news, whatever the others do."""
     world = two(1.1)

@@ -10,6 +10,8 @@ from . import stats, table, words
 
 Verdict = namedtuple("Verdict", "case variant coll bytes difference q word")
 FALSE_SHARE = 0.05
+# Variables that are compared otherwise, or not at all: hosts have a line of their own.
+APART = ("LOADEDMODULES", "SLURM_JOB_ID", "SLURM_JOB_NODELIST", "XCCL_SITE")
 WORDS = ("slower", "faster", "unsure", "noise", "few")
 SLOWER, UNSURE = 3, 4  # exit statuses
 MUCH_SLOWER = 1.1  # a ratio that is worth another look though it may be chance
@@ -58,10 +60,28 @@ def changes(old, new):
         ("program", old["program"], new["program"]),
         ("hosts", old["measured_with"].get("hosts"), new["measured_with"].get("hosts")),
         ("launcher", " ".join(old["launcher"]), " ".join(new["launcher"])),
+        ("rounds", old["rounds"], new["rounds"]),
+        ("type", old["measured_with"].get("type"), new["measured_with"].get("type")),
     )
     for what, before, after in pairs:
         if before != after:
             yield f"{what}: was {before or 'none'}, is {after or 'none'}"
+    yield from environment_changes(old.get("environment", {}), new.get("environment", {}))
+
+
+def environment_changes(old, new):
+    """Variables with other values; of the job's own ones none, which differ always."""
+    before, after = ({k: v for k, v in one.items() if k not in APART} for one in (old, new))
+    yield from words.changed(before, after)
+    was, now = (one.get("LOADEDMODULES", "").split(":") for one in (old, new))
+    alone = (
+        f"{name} alone has {' '.join(m for m in own if m not in other)}"
+        for name, own, other in (("OLD", was, now), ("NEW", now, was))
+        if set(own) - set(other) - {""}
+    )
+    text = "; ".join(alone)
+    if text:
+        yield f"LOADEDMODULES: {text}"
 
 
 def missing(old, new):
