@@ -177,7 +177,7 @@ CASES = [
     (
         "ranks-over-gpus",
         "juwels-booster",
-        env(SLURM_TASKS_PER_NODE="8(x2)", CUDA_MPS_PIPE_DIRECTORY="/x"),
+        env(SLURM_TASKS_PER_NODE="8(x2)", SLURM_NTASKS="16", CUDA_MPS_PIPE_DIRECTORY="/x"),
     ),
     ("gpu-duplicate", "juwels-booster", log("nccl-duplicate.log")),
     ("gpu-duplicate", "juwels-booster", log("nccl-multiple.log")),

@@ -60,14 +60,61 @@ def first_number(env, *names):
     return None
 
 
+def leading(text):
+    """The first number of "4(x2),3"; None without one."""
+    found = re.match(r"\d+", text or "")
+    return int(found.group()) if found else None
+
+
+def over(ranks, by):
+    return -(-ranks // by) if ranks and by else None
+
+
+def launched(env):
+    """(ranks, nodes, ranks of a node) of what was started with this process; None: it is not said.
+
+    The order is that of xccl-bind and xccl-run: inside a job of Slurm, the variables of a launcher within
+    it tell more of this process than those of the job.
+    """
+    for every, local in (
+        ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"),
+        ("PMI_SIZE", "MPI_LOCALNRANKS"),
+    ):
+        size, here = number(env.get(every)), number(env.get(local))
+        if here:
+            return size, over(size, here), here
+    nodes, here = number(env.get("PALS_NUM_NODES")), number(env.get("PALS_LOCAL_SIZE"))
+    if nodes or here:
+        size = number(env.get("PMI_SIZE"))
+        return size, nodes or over(size, here), here
+    size, nodes = number(env.get("FLUX_JOB_SIZE")), number(env.get("FLUX_JOB_NNODES"))
+    if nodes:
+        return size, nodes, over(size, nodes)
+    if in_slurm_step(env):
+        size, nodes = (
+            number(env.get("SLURM_STEP_NUM_TASKS")),
+            number(env.get("SLURM_STEP_NUM_NODES")),
+        )
+        return size, nodes, leading(env.get("SLURM_STEP_TASKS_PER_NODE"))
+    return None, None, None
+
+
 def nodes_of(env):
     """Nodes of the job, as its launcher says; None if none says."""
-    nodes = first_number(env, "SLURM_JOB_NUM_NODES", "PALS_NUM_NODES", "FLUX_JOB_NNODES")
-    if nodes is not None:
-        return nodes
-    size = first_number(env, "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
-    local = first_number(env, "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS")
-    return -(-size // local) if size and local else None
+    size, nodes, _ = launched(env)
+    job = number(env.get("SLURM_JOB_NUM_NODES"))
+    # A process that was started alone, as by srun -n 1, is there to look at the job.
+    return (job or nodes) if size == 1 else (nodes or job)
+
+
+def ranks_per_node(env):
+    """Ranks of a node, as the launcher or else the job says; None if neither does."""
+    _, _, here = launched(env)
+    here = here or leading(env.get("SLURM_NTASKS_PER_NODE"))
+    # In a batch script it is the node's cores where no number of tasks was asked for.
+    if here is None and (in_slurm_step(env) or "SLURM_NTASKS" in env):
+        here = leading(env.get("SLURM_TASKS_PER_NODE"))
+    return here
 
 
 def started_by(env):

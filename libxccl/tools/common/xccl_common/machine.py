@@ -195,20 +195,6 @@ def choose_site(sites, name, env, root):
     return None
 
 
-def tasks_per_node(env):
-    for name in (
-        "SLURM_NTASKS_PER_NODE",
-        "SLURM_TASKS_PER_NODE",
-        "OMPI_COMM_WORLD_LOCAL_SIZE",
-        "MPI_LOCALNRANKS",
-        "PALS_LOCAL_SIZE",
-    ):
-        found = re.match(r"\d+", env.get(name, ""))
-        if found:
-            return int(found.group())
-    return None
-
-
 def is_loaded(env, module):
     loaded = env.get("LOADEDMODULES", "").split(":")
     return any(entry == module or entry.startswith(module + "/") for entry in loaded)
@@ -279,7 +265,7 @@ def collect(options):
     facts.site = choose_site(facts.sites, facts.site_name, env, root)
     facts.route = options.route or env.get("XCCL_ROUTE") or "xccl"
     facts.nodes = launchers.nodes_of(env)
-    facts.ranks_per_node = tasks_per_node(env)
+    facts.ranks_per_node = launchers.ranks_per_node(env)
     if facts.site and facts.route == "xccl":
         facts.env = launch_environment(env, options.prefix, facts.site, facts.nodes)
     facts.simulated = bool(env.get("XCCL_SIM"))
