@@ -64,3 +64,24 @@ def test_no_ranks_too_many_for_the_gpus(doctor, world, env):
     made.env.update(env)
     status, found = doctor(made)
     assert (status, found["findings"]) == (0, [])
+
+
+@pytest.mark.parametrize(
+    ("site", "broken", "found_in_shell", "found_in_rank"),
+    [
+        ("juwels-booster", {"SLURM_CPUS_PER_TASK": "12"}, ["srun-cpus-per-task"], ["not-bound"]),
+        ("juwels-booster", {"SLURM_NTASKS_PER_NODE": "4"}, [], ["not-bound"]),
+        ("frontier", {"SLURM_NETWORK": ""}, ["cxi-rendezvous"], ["not-bound"]),
+        ("frontier", {"MPICH_OFI_NIC_POLICY": "NUMA"}, [], ["not-bound", "nic-policy"]),
+    ],
+)
+def test_a_shell_of_salloc_is_no_rank(  # noqa: PLR0917
+    doctor, world, site, broken, found_in_shell, found_in_rank
+):
+    """Its step has a number beyond those of srun's, and the node's cores are free for what it starts."""
+    made = world(site)
+    made.file("proc/self/status", "Cpus_allowed_list:\t0-95\n")
+    made.env.update({**SHELL, "PMIX_RANK": "0", "SLURM_NTASKS_PER_NODE": "4", **broken})
+    assert [one["id"] for one in doctor(made)[1]["findings"]] == found_in_shell
+    made.env.update(SLURM_STEP_ID="0")
+    assert [one["id"] for one in doctor(made)[1]["findings"]] == found_in_rank

@@ -5,6 +5,7 @@ import re
 
 from xccl_common import ucc
 from xccl_common.launchers import NAMES as NAMES_OF_MPI
+from xccl_common.launchers import in_slurm_step
 
 from .checks_launch import in_rank
 from .registry import finding
@@ -225,7 +226,7 @@ def check_sharing(facts):
 def check_slurm(facts):
     env = facts.env
     wanted = to_int(env.get("SLURM_CPUS_PER_TASK"))
-    in_step = "SLURM_STEP_ID" in env
+    in_step = in_slurm_step(env)
     if wanted and wanted > 1 and not in_step and "SRUN_CPUS_PER_TASK" not in env:
         yield finding("srun-cpus-per-task", value=wanted)
     # Inside of a task that xccl-run has not bound.
@@ -247,7 +248,7 @@ def check_mpich(facts):
         yield finding("nic-policy", policy=policy, why="MPICH_GPU_SUPPORT_ENABLED is not 1")
     if (
         policy == "NUMA"
-        and "SLURM_STEP_ID" in env
+        and in_slurm_step(env)
         and facts.cores_allowed == facts.cores_online
         and (facts.site or {}).get("hardware", {}).get("node", {}).get("numa", 1) > 1
     ):

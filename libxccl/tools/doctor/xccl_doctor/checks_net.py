@@ -3,6 +3,7 @@
 
 import os
 
+from xccl_common.launchers import in_slurm_step
 from xccl_common.machine import is_loaded
 
 from .checks_env import ccl_name, over_cxi, to_int, uses_ccl
@@ -101,7 +102,7 @@ def check_cxi(facts):
         env.get("FI_CXI_RDZV_PROTO") == "alt_read"
         and env.get("FI_CXI_RX_MATCH_MODE") != "software"
         and "SLURM_JOB_ID" in env
-        and "SLURM_STEP_ID" not in env  # of srun's own option no variable tells
+        and not in_slurm_step(env)  # of srun's own option no variable tells
         and "disable_rdzv_get" not in env.get("SLURM_NETWORK", "")
     ):
         yield finding("cxi-rendezvous")
