@@ -16,6 +16,8 @@ from . import elf, launchers, libraries
 from .launchers import number
 
 VENDORS = {"0x10de": "nvidia", "0x1002": "amd"}
+# PCI's: display controllers, and the processing accelerators that MI300A and MI300X are.
+CLASSES = {"nvidia": ("0x03",), "amd": ("0x03", "0x12")}
 AMAZON = "0x1d0f"
 CCL = {"nvidia": "nccl", "amd": "rccl", "habana": "hccl"}
 SONAMES = {
@@ -38,17 +40,35 @@ def read_text(path, default=""):
         return default
 
 
+def has_driver(root, vendor):
+    """Is that vendor's driver loaded, and does it have GPUs to compute on?"""
+    if vendor == "nvidia":
+        return os.path.exists(root + "/proc/driver/nvidia/version")
+    nodes = glob.glob(root + "/sys/class/kfd/kfd/topology/nodes/*/gpu_id")
+    return any(read_text(path, "0") not in ("", "0") for path in nodes)
+
+
 def collect_pci(root):
-    """(vendor, GPUs in the order of their addresses); a GPU is (address, NUMA domain or None)."""
-    vendor, gpus = None, []
+    """(vendor, GPUs in the order of their addresses); a GPU is (address, NUMA domain or None).
+
+    Where there are two vendors, one has the graphics of the board or of the processor, which are no GPUs of
+    a job's: the one with a driver counts, or with more of them.
+    """
+    found = {}
     for folder in sorted(glob.glob(root + "/sys/bus/pci/devices/*")):
         maker = VENDORS.get(read_text(folder + "/vendor"))
-        if maker is None or not read_text(folder + "/class").startswith("0x03"):
+        if maker is None or not read_text(folder + "/class").startswith(CLASSES[maker]):
             continue
-        vendor = maker
         numa = int(read_text(folder + "/numa_node", "-1") or -1)
-        gpus.append((os.path.basename(folder), numa if numa >= 0 else None))
-    return vendor, gpus
+        gpu = (os.path.basename(folder), numa if numa >= 0 else None)
+        found.setdefault(maker, []).append(gpu)
+    if not found:
+        return None, []
+    order = sorted(
+        found, key=lambda one: one != "nvidia"
+    )  # the first one, where all else is equal
+    vendor = max(order, key=lambda one: (has_driver(root, one), len(found[one])))
+    return vendor, found[vendor]
 
 
 def collect_nics(root):
