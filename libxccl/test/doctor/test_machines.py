@@ -53,3 +53,40 @@ def test_two_vendors(doctor, world, drivers, nvidia, amd, seen):  # noqa: PLR091
         driver(made)
     status, found = doctor(made)
     assert (status, ids(found)) == (0, []) and seen in found["facts"][1]
+
+
+def login_node(made):
+    """Without the job's modules, and with limits and interfaces of its own."""
+    made.env.update(LD_LIBRARY_PATH="/opt/other", NCCL_SOCKET_IFNAME="ib7")
+    made.shm(65536)
+    made.file(
+        "proc/self/limits",
+        "Max locked memory         65536   65536   bytes\nMax open files            64   64   files\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "cause"),
+    [
+        ("xccl[1] info: x\nsrun: error: node7: task 3: Out Of Memory\n", "job-failed", "task 3"),
+        ("libibverbs: Warning: RLIMIT_MEMLOCK is 4096 bytes\nNCCL INFO x\n", "memlock", "4 KiB"),
+    ],
+)
+def test_the_log_of_another_machine(doctor, world, text, name, cause):
+    """What is wrong here is no reason for what went wrong there."""
+    made = world("dgx-a100")
+    login_node(made)
+    missing = ["ccl-missing", "net-interface-wrong", "memlock", "shm-small", "open-files"]
+    assert sorted(ids(doctor(made)[1])) == sorted(missing)
+    made.file("job.log", text)
+    (finding,) = doctor(made, "--log", str(made.root / "job.log"))[1]["findings"]
+    assert finding["id"] == name and cause in finding["cause"]
+
+
+def test_an_error_of_this_machine_beside_a_log(doctor, world):
+    """It is said, and so is why the job failed."""
+    made = world("dgx-a100")
+    made.env["XCCL_SITE"] = "juwels"
+    made.file("job.log", "xccl[1] info: x\nsrun: error: node7: task 3: Out Of Memory\n")
+    found = doctor(made, "--log", str(made.root / "job.log"))[1]
+    assert sorted(ids(found)) == ["job-failed", "site-unknown"]

@@ -24,7 +24,8 @@ xccl-doctor --hang folder           # files of the ranks of a job that hangs
 
 - Run it in the job, with the modules of the job loaded: then it sees what the ranks get. On a login node without GPUs it finds
   little.
-- The log of an earlier job is most useful if the job ran with `NCCL_DEBUG=INFO XCCL_LOG=info`.
+- The log of an earlier job is most useful if the job ran with `NCCL_DEBUG=INFO XCCL_LOG=info`. `--log` leaves out what is wrong on
+  this machine only: a library that was not found, limits, interfaces.
 
 It prints, in this order:
 

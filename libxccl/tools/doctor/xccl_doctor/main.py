@@ -28,8 +28,10 @@ from . import (
 
 SEVERITY_STATUS = {registry.WARNING: 3, registry.ERROR: 1}
 XCCL_ERROR = re.compile(r"xccl(?:\[\d+\])? error: ")
-# Said only if no other error explains it.
-REPEATED = ("run-failed", "job-failed", "xccl-said", "ucc-silent")
+# What a job that failed says of itself: only if no error explains it.
+REPEATED = ("run-failed", "job-failed")
+# Of the machine where a log is read, as a login node: the job ran elsewhere, and with modules of its own.
+OF_THIS_MACHINE = ("ccl-missing", "memlock", "shm-small", "open-files", "net-interface-wrong")
 HEAD = 4096  # characters of a log
 UNEXPLAINED = "ccl-said"  # said only if there is nothing else to say
 
@@ -119,29 +121,50 @@ def ordered(found):
     return sorted(unique.values(), key=lambda f: f.severity != registry.ERROR)
 
 
+def examine_machine(given, facts):
+    """Findings of this machine and its environment."""
+    found = []
+    for checks in (checks_settings, checks_env, checks_launch, checks_net, checks_files):
+        for check in checks.CHECKS:
+            found += check(facts)
+    return [one for one in found if "--log" not in given or one.id not in OF_THIS_MACHINE]
+
+
+def has_error(found):
+    return any(one.severity == registry.ERROR for one in found)
+
+
+def examine_log(given, facts, log, found, about_run):
+    """All findings, with those of the log and the job that it is of; found: those of this machine."""
+    in_log = [one for check in checks_log.CHECKS for one in check(facts, log)]
+    if about_run:  # a job that did not run says nothing, and why it did not is said
+        in_log = [one for one in in_log if one.id != "log-silent"]
+    every = in_log + found if "--log" in given else found + in_log
+    # What is wrong on this machine explains a job that was started here, not the end of one elsewhere.
+    causes = in_log if "--log" in given else every
+    if has_error(every):
+        every = [one for one in every if one.id != "ucc-silent"]
+    if has_error(causes):
+        every = [one for one in every if one.id != "xccl-said"]
+        about_run = [one for one in about_run if one.id not in REPEATED]
+    every += about_run
+    known = any(one.id != UNEXPLAINED for one in causes + about_run)
+    return [one for one in every if one.id != UNEXPLAINED or not known]
+
+
 def examine(given, launcher, options):
     """(statements, (looked at, not there), findings)."""
     if "--hang" in given:
         said, found = examine_hang(given["--hang"])
         return said, ([], []), found  # in an order of its own
     facts = collect_facts(given, options)
-    found = []
-    for checks in (checks_settings, checks_env, checks_launch, checks_net, checks_files):
-        for check in checks.CHECKS:
-            found += check(facts)
+    found = examine_machine(given, facts)
     said = list(report.static_statements(facts))
     log, about_run, kept = read_log(given, launcher, facts, options)
     if log is not None:
         said += checks_log.statements(facts, log)
         said += [f"the job's output is kept in {kept}"] if kept else []
-        for check in checks_log.CHECKS:
-            found += check(facts, log)
-        if about_run:  # a job that did not run says nothing, and why it did not is said
-            found = [f for f in found if f.id != "log-silent"]
-        explained = any(finding.severity == registry.ERROR for finding in found)
-        found = [f for f in found + about_run if f.id not in REPEATED or not explained]
-        others = [f for f in found if f.id != UNEXPLAINED]
-        found = others or found
+        found = examine_log(given, facts, log, found, about_run)
     found += checks_launch.check_site_variables(facts, found)
     return said, report.looked_at(facts, log), ordered(found)
 
