@@ -90,3 +90,24 @@ def test_an_error_of_this_machine_beside_a_log(doctor, world):
     made.file("job.log", "xccl[1] info: x\nsrun: error: node7: task 3: Out Of Memory\n")
     found = doctor(made, "--log", str(made.root / "job.log"))[1]
     assert sorted(ids(found)) == ["job-failed", "site-unknown"]
+
+
+@pytest.mark.parametrize("name", ["gIB", "IBext_v10", "UCX-RDMA", "GPUDirectTCPX_v7", "fastrak"])
+def test_plugins_of_others(doctor, world, name):
+    """Google's and HPC-X's have names of their own."""
+    made = world("dgx-a100")
+    made.env["NCCL_NET"] = name
+    assert ids(doctor(made)[1]) == ["net-name-unknown"]
+    made.library("libnccl-net.so")
+    assert ids(doctor(made)[1]) == []
+
+
+def test_a_plugin_that_names_itself(doctor, world):
+    made = world("dgx-a100")
+    made.env["NCCL_NET"] = "Ours"
+    made.library("libnccl-net.so")
+    status, found = doctor(made)
+    assert (status, ids(found)) == (3, ["net-name-unsure"])
+    assert "plugin /opt/lib/libnccl-net.so goes by that name" in found["findings"][0]["cause"]
+    made.library("libnccl-net.so", "\0OURS\0")
+    assert ids(doctor(made)[1]) == []

@@ -101,6 +101,16 @@ def versions_of(path):
     return (found.group(1) if found else own), cuda
 
 
+def holds(path, text):
+    """Does a file hold that text, in upper or lower case? False of one that cannot be read."""
+    expression = re.compile(re.escape(text.encode("utf-8", "surrogateescape")), re.I)
+    try:
+        with open(path, "rb") as f, mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            return expression.search(content) is not None
+    except (OSError, ValueError):
+        return False
+
+
 def plugin_names(env, ccl):
     """File names that the vendor's library tries for its network plugin, in order."""
     plugin = env.get("NCCL_NET_PLUGIN", "")

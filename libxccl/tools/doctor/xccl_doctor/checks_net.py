@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Findings of the network's variables: NCCL's, libfabric's, and the names of ports and interfaces."""
 
+import fnmatch
 import os
 
 from xccl_common.launchers import in_slurm_step
+from xccl_common.libraries import holds
 from xccl_common.machine import is_loaded
 
 from .checks_env import ccl_name, over_cxi, to_int, uses_ccl
@@ -11,6 +13,8 @@ from .registry import finding
 
 LIBFABRIC_NAMES = ("AWS Libfabric", "Libfabric", "OFI")
 BUILT_IN_NAMES = ("IB", "Socket")
+# Of HPC-X (IBext_v10, UCX-RDMA), and Google's.
+OTHER_NAMES = ("ibext*", "ucx*", "gib", "fastrak", "gpudirecttcpx*")
 
 
 def is_named(value, names):
@@ -47,8 +51,19 @@ def check_net_name(facts):
         why = f"with NCCL_NET_PLUGIN={plugin} the plugin goes by another name"
         yield finding("net-name-unknown", value=net, why=why)
     elif not is_named(net, LIBFABRIC_NAMES + BUILT_IN_NAMES) and not plugin:
-        why = "it is neither built in (IB, Socket) nor a name of aws-ofi-nccl"
+        yield from check_other_name(facts, net)
+
+
+def check_other_name(facts, net):
+    """Of a plugin that is neither built in nor aws-ofi-nccl; any plugin may have one of its own."""
+    if facts.plugin is None:
+        why = "it is neither built in (IB, Socket) nor a name of aws-ofi-nccl, and no other plugin was found"
         yield finding("net-name-unknown", value=net, why=why)
+        return
+    known = any(fnmatch.fnmatch(net.lower(), name) for name in OTHER_NAMES)
+    if not known and not holds(facts.plugin.path, net):
+        file = facts.plugin.path[len(facts.root) :]
+        yield finding("net-name-unsure", value=net, file=file, ccl=ccl_name(facts))
 
 
 def renames(plugin, net):

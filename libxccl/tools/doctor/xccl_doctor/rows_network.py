@@ -28,6 +28,13 @@ TABLE = {
         'the plugin is called "AWS Libfabric", OFI or Libfabric; set NCCL_NET or '
         "NCCL_NET_PLUGIN, not both",
     ),
+    "net-name-unsure": Row(
+        WARNING,
+        "NCCL_NET={value}: whether the network plugin {file} goes by that name is not known; if not, {ccl} does not "
+        "start",
+        "look for the line 'Using network' of a job with NCCL_DEBUG=INFO, or for the name in the plugin's "
+        "documentation; without NCCL_NET the plugin is taken, whatever its name",
+    ),
     "net-on-one-node": Row(
         ERROR,
         "NCCL_NET={value} in a job of one node: Slingshot is not configured there and the "
