@@ -111,3 +111,34 @@ def test_a_plugin_that_names_itself(doctor, world):
     assert "plugin /opt/lib/libnccl-net.so goes by that name" in found["findings"][0]["cause"]
     made.library("libnccl-net.so", "\0OURS\0")
     assert ids(doctor(made)[1]) == []
+
+
+CRAY = "/opt/cray/pe/mpich/9.1.0/lib"
+
+
+def test_the_default_modules_of_cray(doctor, world):
+    """Their libraries are on the system's path: nothing older is taken."""
+    made = world("lumi-g")
+    made.library("libmpi_gnu_123.so.12", folder=CRAY.lstrip("/"))
+    (made.root / "opt/lib/libmpi_gnu_123.so.12").unlink()
+    made.link(
+        "opt/lib/libmpi_gnu_123.so.12", made.root / CRAY.lstrip("/") / "libmpi_gnu_123.so.12"
+    )
+    made.env["CRAY_LD_LIBRARY_PATH"] = CRAY
+    assert ids(doctor(made)[1]) == []
+    made.remove("opt/lib/libmpi_gnu_123.so.12")
+    made.library("libmpi_gnu_123.so.12", folder="usr/lib64")
+    (finding,) = doctor(made)[1]["findings"]
+    assert finding["id"] == "cray-old-libraries"
+    assert "/usr/lib64/libmpi_gnu_123.so.12 is taken, not its libmpi" in finding["cause"]
+
+
+@pytest.mark.parametrize(
+    ("modules", "found"),
+    [("PrgEnv-gnu/8.6.0:cray-mpich/9.0.1", []), ("cray-mpich/9.1.0", ["cray-old-libraries"])],
+)
+def test_software_that_is_not_the_default(doctor, world, modules, found):
+    """Of which the site says that its folders come first."""
+    made = world("frontier")
+    made.env.update(CRAY_LD_LIBRARY_PATH=CRAY, LOADEDMODULES=modules)
+    assert ids(doctor(made)[1]) == found

@@ -285,11 +285,6 @@ def check_start(facts):
     env = facts.env
     if env.get("CUDA_MODULE_LOADING") == "EAGER" and uses_ccl(facts) and facts.vendor == "nvidia":
         yield finding("cuda-eager")
-    cray = env.get("CRAY_LD_LIBRARY_PATH", "").split(":")
-    listed = env.get("LD_LIBRARY_PATH", "").split(":")
-    lost = [folder for folder in cray if folder and folder not in listed]
-    if lost:
-        yield finding("cray-old-libraries", folder=lost[0])
 
 
 CHECKS = (

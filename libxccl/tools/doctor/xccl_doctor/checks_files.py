@@ -2,9 +2,11 @@
 """Findings that libraries, sysfs and limits show. Every check: facts to findings."""
 
 import datetime
+import glob
 import os
 
 from xccl_common.launchers import NAMES
+from xccl_common.machine import is_loaded
 
 from .checks_env import UCC_LISTS, ccl_name, hides, on, over_cxi, uses_ccl, version
 from .checks_net import LIBFABRIC_NAMES, given, is_named
@@ -252,7 +254,49 @@ def check_folders(facts):
         yield finding("tmp-unusable", folder=facts.tmp, why=facts.tmp_unusable)
 
 
+CRAY_LIBRARIES = ("libmpi*.so.12", "librccl.so.1", "libnccl.so.2")
+
+
+def taken_instead(facts, folder):
+    """(a library of that folder, the other file that the loader takes), of MPI or the vendor's; or None."""
+    for pattern in CRAY_LIBRARIES:
+        for own in sorted(glob.glob(os.path.join(facts.search.place(folder), pattern))):
+            name = os.path.basename(own)
+            found, _ = facts.search.find(name)
+            if found is not None and os.path.realpath(found) != os.path.realpath(own):
+                return name, found[len(facts.root) :]
+    return None
+
+
+def wants_own_libraries(facts):
+    """Is software loaded whose folders the site says come first, as it is not the machine's default?"""
+    for software in (facts.site or {}).get("software", []):
+        if software.get("libraries_first") != "CRAY_LD_LIBRARY_PATH":
+            continue
+        mpi = [name for name in software["modules"] if name.startswith("cray-mpich/")]
+        if "LOADEDMODULES" not in facts.env or any(is_loaded(facts.env, name) for name in mpi):
+            return True
+    return False
+
+
+def check_cray(facts):
+    """With the default modules those folders are on no path, and their libraries are the system's."""
+    listed = facts.env.get("LD_LIBRARY_PATH", "").split(":")
+    folders = facts.env.get("CRAY_LD_LIBRARY_PATH", "").split(":")
+    lost = [folder for folder in folders if folder and folder not in listed]
+    for folder in lost:
+        other = taken_instead(facts, folder)
+        if other is not None:
+            instead = "{1} is taken, not its {0}".format(*other)
+            yield finding("cray-old-libraries", folder=folder, instead=instead)
+            return
+    if lost and wants_own_libraries(facts):
+        instead = "the system's older ones are taken"
+        yield finding("cray-old-libraries", folder=lost[0], instead=instead)
+
+
 CHECKS = (
+    check_cray,
     check_ccl,
     check_plugin,
     check_mpi,

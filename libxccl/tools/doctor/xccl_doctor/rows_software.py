@@ -401,9 +401,9 @@ TABLE = {
     ),
     "cray-old-libraries": Row(
         WARNING,
-        "libraries of the loaded CPE ({folder}) are not on LD_LIBRARY_PATH: the system's older "
-        "ones are taken",
+        "libraries of the loaded CPE ({folder}) are not on LD_LIBRARY_PATH: {instead}",
         'export LD_LIBRARY_PATH="$CRAY_LD_LIBRARY_PATH:$LD_LIBRARY_PATH"',
+        meaning="libraries of the loaded CPE are not on LD_LIBRARY_PATH, and older ones are taken",
     ),
     "cuda-eager": Row(
         WARNING,
