@@ -142,3 +142,27 @@ def test_software_that_is_not_the_default(doctor, world, modules, found):
     made = world("frontier")
     made.env.update(CRAY_LD_LIBRARY_PATH=CRAY, LOADEDMODULES=modules)
     assert ids(doctor(made)[1]) == found
+
+
+@pytest.mark.parametrize(
+    ("folder", "file", "found"),
+    [
+        ("usr/lib64", "libcuda.so.535.129.03", ["driver-old"]),
+        ("usr/lib64", "libcuda.so.580.65.06", ["driver-old"]),  # updated, and not loaded yet
+        ("opt/cuda/compat", "libcuda.so.580.65.06", []),
+        ("opt/cuda/compat", "libcuda.so.550.54.15", ["driver-old"]),
+        ("opt/cuda/lib", "libcuda.so.580.65.06", []),
+        ("opt/cuda/compat", "libcuda.so.1", []),
+        ("opt/cuda/lib", "libcuda.so.1", ["driver-old"]),
+    ],
+)
+def test_a_newer_cuda_over_an_older_driver(doctor, world, folder, file, found):  # noqa: PLR0917
+    """CUDA's forward compatibility: a libcuda of its own in front of the driver's."""
+    made = world("dgx-a100")
+    made.file("proc/driver/nvidia/version", "NVRM version: NVIDIA x86_64  535.129.03\n")
+    made.library("libnccl.so.2.28.3", "NCCL version 2.28.3+cuda13.0\n")
+    made.library(file, folder=folder)
+    if file != "libcuda.so.1":
+        (made.root / folder / "libcuda.so.1").symlink_to(file)
+    made.env["LD_LIBRARY_PATH"] += f":/{folder}"
+    assert ids(doctor(made)[1]) == found

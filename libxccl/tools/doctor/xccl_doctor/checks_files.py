@@ -4,8 +4,10 @@
 import datetime
 import glob
 import os
+import re
 
 from xccl_common.launchers import NAMES
+from xccl_common.libraries import DEFAULT_FOLDERS
 from xccl_common.machine import is_loaded
 
 from .checks_env import UCC_LISTS, ccl_name, hides, on, over_cxi, uses_ccl, version
@@ -58,9 +60,21 @@ def check_ccl(facts):
 OLDEST_DRIVER = {11: 450, 12: 525, 13: 580}
 
 
+def serves_forward(facts, least):
+    """CUDA's forward compatibility: a newer libcuda of the user's over the older driver of the kernel."""
+    path, _ = facts.search.find("libcuda.so.1")
+    if path is None:
+        return False
+    real = os.path.realpath(path)[len(os.path.realpath(facts.root or "/").rstrip("/")) :]
+    release = re.search(r"\.so\.(\d{3,})\.", real + ".")
+    if os.path.dirname(real) in DEFAULT_FOLDERS:
+        return False
+    return int(release.group(1)) >= least if release else "compat" in real
+
+
 def check_driver(facts, library):
     least = OLDEST_DRIVER.get(version(library.cuda)[0]) if library.cuda else None
-    if facts.driver and least and facts.driver < least:
+    if facts.driver and least and facts.driver < least and not serves_forward(facts, least):
         yield finding(
             "driver-old",
             ccl=f"{ccl_name(facts)} {library.version}",
