@@ -65,15 +65,15 @@ def sentence(lines, number):
         first -= 1
     while last + 1 < len(lines) and last - number < MOST_LINES and BROKEN.search(lines[last]):
         last += 1
-    return " ".join(line.strip() for line in lines[first : last + 1]).rstrip(" :")
+    return " ".join(lines[at].strip() for at in range(first, last + 1)).rstrip(" :")
 
 
 def failure(text, failed=False):
     """The line that says best why a job failed; None if no line says that it failed.
 
-    failed: that it did is known; else a warning of NCCL alone is no failure.
+    text: its output, or the Lines of it. failed: that it did is known; else a warning of NCCL alone is no failure.
     """
-    lines = Lines(text)
+    lines = text if isinstance(text, Lines) else Lines(text)
     numbers = [first_line(lines, cause) for cause in CAUSES]
     sure = [
         number
@@ -84,11 +84,11 @@ def failure(text, failed=False):
         return None
     for number, cause in zip(numbers, CAUSES):
         if number is not None and cause is LAUNCHERS:
-            return sentence(lines.all, number)
+            return sentence(lines, number)
         if number is not None:
-            line, after = lines.all[number], lines.all[number + 1 : number + 2]
+            line, after = lines[number], lines[number + 1] if number + 1 < len(lines) else ""
             # xccl-run puts the reason on a line of its own.
-            reason = after[0] if after and after[0].startswith(" " * 10) else ""
+            reason = after if after.startswith(" " * 10) else ""
             more = [reason.strip()] if reason and "xccl-run: " in line else []
             return ": ".join([line.strip(), *more])
     return None

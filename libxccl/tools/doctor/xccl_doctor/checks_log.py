@@ -58,9 +58,8 @@ def statements(facts, log):
         if not first or collective not in settled:
             yield f"{collective} is served by {path}{' in its first calls' if first else ''}"
     yield from network_statements(name, log)
-    kinds = sorted({via.split("/")[0] for _, _, via in log.channels})
-    if kinds:
-        yield "{} connects GPUs via {}".format(name, ", ".join(kinds))
+    if log.kinds:
+        yield "{} connects GPUs via {}".format(name, ", ".join(sorted(log.kinds)))
     used = sorted(set(log.ucc_cuda + log.ucc_trace))
     if used:
         yield "UCC serves GPU memory by {}".format(", ".join(used))
@@ -287,9 +286,9 @@ def check_gpus(facts, log):
         yield finding("gpu-duplicate", host=host, gpu=gpu)
     if told or shared:
         return
-    for first, second, via in log.channels:
+    for (first, second), via in log.indirect.items():
         host = log.hosts.get(first)
-        if host and host == log.hosts.get(second) and via.split("/")[0] in ("SHM", "NET"):
+        if host and host == log.hosts.get(second):
             yield finding("gpu-peer-lost", host=host, via=via)
             return
 

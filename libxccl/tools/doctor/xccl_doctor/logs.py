@@ -120,15 +120,16 @@ class LogFacts(SimpleNamespace):
 
 
 def read_lists(lines):
-    """Each field of the facts that is a list, with its values in the order of the lines."""
-    for name, texts, expression in EXPRESSIONS:
-        found = OrderedDict()
-        for _, line in lines.having(texts):
-            match = expression.search(line)
-            if match:
-                groups = tuple(group for group in match.groups() if group is not None)
-                found[groups[0] if len(groups) == 1 else groups] = True
-        yield name, list(found)
+    """{field of the facts that is a list: its values in the order of the lines}."""
+    found = {name: OrderedDict() for name, _, _ in EXPRESSIONS}
+    for block in lines.blocks():
+        for name, texts, expression in EXPRESSIONS:
+            for _, line in block.having(texts):
+                match = expression.search(line)
+                if match:
+                    groups = tuple(group for group in match.groups() if group is not None)
+                    found[name][groups[0] if len(groups) == 1 else groups] = True
+    return {name: list(values) for name, values in found.items()}
 
 
 def read_alone(lines):
@@ -140,24 +141,25 @@ def read_alone(lines):
 
 
 def parse(text):
-    """All that is known of a log."""
-    lines, seen = Lines(text), Connections()
+    """All that is known of a log: its text, or the Lines of it."""
+    lines, seen = text if isinstance(text, Lines) else Lines(text), Connections()
     for _, line in lines.having(CONNECTED):
         prefix = PREFIX.search(line)
         if prefix:
             seen.add(*prefix.groups())
-    found = dict(read_lists(lines))
+    found = read_lists(lines)
     facts = LogFacts(
-        text=text,
+        text=lines,
         expect_xccl=False,  # True for a job that was to log what xccl does
-        lines=len(lines.all),
+        lines=len(lines),
         speaks=any(found.values())
         or any(SPEAKS.search(line) for _, line in lines.having(SPEAKING)),
         alone=list(read_alone(lines)),
         xccl_speaks=any(XCCL_SPEAKS.search(line) for _, line in lines.having(("xccl[",))),
         hosts=seen.hosts,
         devices=seen.devices,
-        channels=seen.channels,
+        kinds=seen.kinds,
+        indirect=seen.indirect,
     )
     for name, values in found.items():
         setattr(facts, name, values)
@@ -171,7 +173,10 @@ class Connections:
         self.size = 0
         self.hosts = {}  # of each rank, in the largest communicator
         self.devices = {}  # (host, PCI address): processes
-        self.channels = []  # (rank, rank, how)
+        self.kinds = set()  # of all connections
+        self.indirect = (
+            OrderedDict()
+        )  # (rank, rank): how, where it is not from one device to the other
 
     def add(self, host, process, message):
         init = INIT.search(message)
@@ -184,7 +189,11 @@ class Connections:
                 self.hosts[rank] = host
         channel = CHANNEL.search(message)
         if channel:
-            self.channels.append((int(channel.group(1)), int(channel.group(2)), channel.group(3)))
+            pair, via = (int(channel.group(1)), int(channel.group(2))), channel.group(3)
+            kind = via.split("/")[0]
+            self.kinds.add(kind)
+            if kind in ("SHM", "NET"):
+                self.indirect.setdefault(pair, via)
 
 
 def ports(entries):

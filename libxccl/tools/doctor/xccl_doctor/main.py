@@ -3,11 +3,13 @@
 
 import os
 import re
+import shlex
 import shutil
 from types import SimpleNamespace
 
 from xccl_common import elf, launchers, machine, ucc
 from xccl_common.failure import failure, telling_line
+from xccl_common.lines import Lines, TooLong
 from xccl_common.options import Wrong, near
 from xccl_common.tool import OK, status_of
 
@@ -33,18 +35,25 @@ REPEATED = ("run-failed", "job-failed")
 # Of the machine where a log is read, as a login node: the job ran elsewhere, and with modules of its own.
 OF_THIS_MACHINE = ("ccl-missing", "memlock", "shm-small", "open-files", "net-interface-wrong")
 HEAD = 4096  # characters of a log
+MOST = 2 << 30  # characters of one, which all are kept: more may end a login node's limits
 UNEXPLAINED = "ccl-said"  # said only if there is nothing else to say
 
 
 def read_file(path):
-    """The text of a log; "-" is standard input."""
+    """The lines of a log; "-" is standard input."""
     given = {"encoding": "utf-8", "errors": "replace", "closefd": path != "-"}
     try:
         with open(0 if path == "-" else path, **given) as f:
             head = f.read(HEAD)
             if "\0" in head:  # nothing would be found in a program, and /dev/zero has no end
                 raise Wrong(f"--log: '{path}' is no text; name the file with what the job printed")
-            return head + f.read()
+            return Lines.read(f, head, MOST)
+    except TooLong:
+        name = "FILE" if path == "-" else shlex.quote(path)
+        raise Wrong(
+            f"--log: '{path}' has more than {MOST >> 20} MiB; give it the lines that tell something: "
+            f"grep -aE 'CCL|UCC|TL_|xccl|MPI|libfabric|[Ee]rror|Signal' {name} | grep -av opCount | xccl-doctor --log -"
+        ) from None
     except OSError as error:
         raise Wrong(f"--log: cannot read '{path}': {error.strerror}") from error
 
@@ -69,11 +78,11 @@ def run_job(seconds, launcher, facts, options):
 def read_log(given, launcher, facts, options):
     """(log facts or None, findings about the run itself, where its output is kept or None)."""
     if "--log" in given:
-        text = read_file(given["--log"])
-        line = failure(text)
+        lines = read_file(given["--log"])
+        line = failure(lines)
         whose = "xccl" if line and XCCL_ERROR.match(line) else "any"
         found = [registry.finding("job-failed", whose, line=line)] if line else []
-        return logs.parse(text), found, None
+        return logs.parse(lines), found, None
     if "--run" not in given:
         return None, [], None
     launchers.check_alone(options.env, "xccl-doctor --run -- mpirun -n 4")
