@@ -110,6 +110,10 @@ def test_another_plan_is_refused(world):
     ("env", "said"),
     [
         ({"NCCL_ALGO": "Ring"}, "(NCCL_ALGO: was none, is Ring)"),
+        (
+            {"NCCL_ALGO": "Ring,Tree", "XCCL_TUNE": "x"},
+            "(NCCL_ALGO: was none, is Ring,Tree; XCCL_TUNE: was none, is x)",
+        ),
         ({"XCCL_SITE": "jureca-dc"}, "(the site"),
         ({"XCCL_SIM": "cuda:2"}, "the simulated accelerators"),
     ],

@@ -115,7 +115,7 @@ class Store:
         if other:
             raise Wrong(
                 f"'{self.folder}' holds a comparison that was asked for differently "
-                f"({', '.join(other)}): name another folder with --output, or repeat its command in "
+                f"({'; '.join(other)}): name another folder with --output, or repeat its command in "
                 "the environment of before"
             )
 
