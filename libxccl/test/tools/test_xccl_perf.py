@@ -556,6 +556,31 @@ def test_refusals(stage, arguments, words):
         assert word in ended.err
 
 
+@pytest.mark.release_only
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["--min", "4", "--max", "4g", "--type", "int8", "--mem", "host"], "MPI cannot take"),
+        (["--min", "64", "--max", "64m"], "no 134217728 bytes on device"),
+    ],
+)
+def test_sizes_that_do_not_fit(any_mpi, tmp_path, arguments, why):
+    """They are left out; what fits is measured, and passes."""
+    options = ["--coll", "alltoall,alltoallv", "--factor", "1024", "--iters", "1"]
+    target = tmp_path / "result.json"
+    ended = any_mpi.perf(
+        2, *options, *arguments, "--json", target, env={"XCCL_SIM_MEMORY": "100m"}
+    ).good()
+    result = json.loads(target.read_text())
+    sizes = {(row["coll"], row["bytes"]) for row in result["results"]}
+    least = int(arguments[1])
+    assert result["passed"] and len(sizes) == 2 * 2 + 2 * (least == 4)
+    assert why in ended.err
+    for coll in ("alltoall", "alltoallv"):
+        left = f"xccl-perf: {coll}: sizes from {least << (30 if least == 4 else 20)} bytes on are"
+        assert left in ended.err, ended.err
+
+
 def test_hidden_devices(mpi):
     """Whoever finds no GPU reads which variable may hide them."""
     ended = mpi.perf(1, *QUICK, env={"CUDA_VISIBLE_DEVICES": ""})

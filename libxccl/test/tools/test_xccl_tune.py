@@ -218,6 +218,66 @@ def test_what_was_not_measured_to_the_end(any_mpi, tmp_path):
     assert "left out" not in ended.err
 
 
+@pytest.mark.release_only
+@pytest.mark.parametrize(
+    ("case", "words"),
+    [
+        (("allgatherv", "4g", "64g"), "is 3200m there, not 4g: larger counts and displacements"),
+        (("alltoall", "64m", "256m"), "is 25m there, not 64m: the buffers of larger sizes take"),
+    ],
+)
+def test_sizes_that_do_not_fit(any_mpi, tmp_path, case, words):
+    """A collective is measured up to what an int and the device's memory hold."""
+    coll, most, memory = case
+    least = most.replace("g", "").replace("m", "")  # so that the largest size is asked for
+    options = ["--coll", coll, "--min", least, "--max", most, "--factor", "1024"]
+    ended = tune(any_mpi, 2, tmp_path / "t", *options, env={"XCCL_SIM_MEMORY": memory}).good()
+    assert ended.err.count(f"xccl-tune: {coll} on 1 x 2 ranks: --max {words}") == 1, ended.err
+    assert {coll for coll, *_ in rows(tmp_path / "t/nodes-1.table")} == {coll}
+
+
+@pytest.mark.release_only
+def test_no_size_that_fits(any_mpi, tmp_path):
+    options = ["--coll", "allgatherv", "--min", "4g", "--max", "4g"]
+    ended = tune(any_mpi, 2, tmp_path / "t", *options, env={"XCCL_SIM_MEMORY": "64g"})
+    assert ended.status == 1 and "nothing was measured" in ended.err
+    assert not list((tmp_path / "t").glob("*.table"))
+
+
+@pytest.mark.release_only
+def test_table_of_a_part(any_mpi, tmp_path):
+    """What was whole when a run is stopped makes rows; no row of before is lost."""
+    folder, stop = tmp_path / "t", ["--minutes", "0.0000001"]
+    written = folder / "nodes-1.table"
+    tune(any_mpi, 2, folder, "--coll", "bcast", "--max", "8").good()
+    written.unlink()
+    ended = tune(any_mpi, 2, folder, "--coll", "bcast,alltoall", "--max", "8", *stop)
+    assert ended.status == 3 and "of what was measured to the end so far" in ended.out
+    assert {coll for coll, *_ in rows(written)} == {"bcast"}
+    assert "title = 1 node, a part, on the sim" in written.read_text()
+    with (folder / "state").open("a") as state:
+        state.write("1 2 bcast 4096 mpi 12.000\n")
+    kept = written.read_text()
+    for coll in ("bcast", "bcast,alltoall"):
+        ended = tune(any_mpi, 2, folder, "--coll", coll, "--max", "8", *stop)
+        assert ended.status == 3 and written.read_text() == kept
+    # That sample asks for others of its size.
+    tune(any_mpi, 2, folder, "--coll", "bcast,alltoall", "--max", "8").good()
+    assert {coll for coll, *_ in rows(written)} == {"bcast", "alltoall"}
+    assert "a part" not in written.read_text()
+
+
+@pytest.mark.release_only
+def test_table_where_a_result_was_wrong(faulty, mpi, tmp_path):
+    run = [mpi.stage.bin / "xccl-run", "--sim", "cuda:2"]
+    options = ["--output", tmp_path / "t", *QUICK, "--max", "8", "--coll"]
+    faulty("short", *options, "bcast", run=run, tool="xccl-tune").good()
+    (tmp_path / "t/nodes-1.table").unlink()
+    ended = faulty("short", *options, "bcast,allreduce", run=run, tool="xccl-tune")
+    assert ended.status == 1 and "xccl-tune: WRONG RESULT: allreduce" in ended.err
+    assert {coll for coll, *_ in rows(tmp_path / "t/nodes-1.table")} == {"bcast"}
+
+
 def test_wrong_result(faulty, mpi, tmp_path):
     """A result that is wrong ends the run: no sample is kept of it, and no table is made."""
     run = [mpi.stage.bin / "xccl-run", "--sim", "cuda:2"]

@@ -258,6 +258,8 @@ static void test_whole(void)
         CHECK(f != NULL, "%s", text);
         bool whole = (store.count == 1) && store.series[0].whole;
         CHECK(whole == (step == 2), "step %d: whole %d", step, whole);
+        bool again = (store.count == 1) && store.series[0].again;
+        CHECK(again == (step == 3), "step %d: again %d", step, again);
         if (f != NULL) {
             struct tune_series s = {.shape = shape, .coll = XM_ALLREDUCE};
             CHECK((step == 1) ? tune_state_write_whole(f, &s)

@@ -264,7 +264,12 @@ int perf_case_wait(const struct perf_case *pc, int n);
 /* False, with a message on rank 0, when a count does not fit MPI's int. */
 bool perf_case_plan(const struct perf_run *run, enum perf_test test, size_t bytes,
                     struct perf_case *pc);
-void perf_case_free(struct perf_case *pc);
+/*
+ * Of sizes up to most, the largest of a collective whose counts fit MPI's int, and whose buffers
+ * take no more than room on any rank; 0: not even one element does.
+ */
+size_t perf_test_most(const struct perf_run *run, enum perf_test test, size_t most, size_t room);
+void   perf_case_free(struct perf_case *pc);
 
 /* memory.c */
 /* Choose the device of this rank and make it current. Message printed on failure. */
@@ -275,6 +280,12 @@ void  perf_memory_free(const struct perf_run *run, void *ptr);
 bool  perf_memory_write(const struct perf_run *run, void *dst, const void *src, size_t bytes);
 bool  perf_memory_read(const struct perf_run *run, void *dst, const void *src, size_t bytes);
 bool  perf_memory_set(const struct perf_run *run, void *dst, int byte, size_t bytes);
+/*
+ * Bytes of device memory that each rank may take, where it leaves as much to the paths that are
+ * measured: 40 % of its share of the device, and the least of all ranks. SIZE_MAX: it is not known.
+ * All ranks together.
+ */
+size_t perf_memory_room(const struct perf_run *run);
 /* May MPI be given device pointers? Message printed if not. */
 bool perf_memory_allowed(const struct perf_run *run);
 /*

@@ -8,15 +8,35 @@
 #include "base/params.h"
 #include "measure/measure.h"
 
-/* Managed memory is no part of libxccl's device layer: only this tool makes any. */
+/* What libxccl's device layer has no call for, as only these tools need it. */
 static const struct {
-    const char *runtime, *library, *symbol;
-} managed_calls[] = {
-    {"cuda", "libcuda.so.1", "cuMemAllocManaged"},
-    {"rocm", "libamdhip64.so", "hipMallocManaged"},
-    {"rocm", "libamdhip64.so.6", "hipMallocManaged"},
-    {"rocm", "libamdhip64.so.7", "hipMallocManaged"},
+    const char *runtime, *library;
+} libraries[] = {
+    {"cuda", "libcuda.so.1"},
+    {"rocm", "libamdhip64.so"},
+    {"rocm", "libamdhip64.so.6"},
+    {"rocm", "libamdhip64.so.7"},
 };
+
+/* A call of the device's library, by its name on either runtime. NULL: it is not loaded, or has
+ * none. */
+static void *call_of(const struct perf_run *run, const char *cuda, const char *rocm)
+{
+    bool  is_cuda = strcmp(run->dev->name, "cuda") == 0;
+    void *address = NULL;
+
+    for (size_t i = 0; (address == NULL) && (i < sizeof(libraries) / sizeof(libraries[0])); i++) {
+        if (strcmp(libraries[i].runtime, run->dev->name) != 0) {
+            continue;
+        }
+        void *lib = dlopen(libraries[i].library, RTLD_LAZY | RTLD_NOLOAD);
+        if (lib != NULL) {
+            address = dlsym(lib, is_cuda ? cuda : rocm);
+            dlclose(lib); /* the device layer keeps it loaded */
+        }
+    }
+    return address;
+}
 
 /* Value of XCCL_LOCAL_DEVICE, or NULL. */
 static const char *wanted_device(void)
@@ -174,28 +194,60 @@ void perf_memory_stop(struct perf_run *run)
 
 static bool alloc_managed(const struct perf_run *run, void **ptr_p, size_t bytes)
 {
-    typedef int (*managed_fn)(void **, size_t, unsigned);
     enum { ATTACH_GLOBAL = 1 };
+    int (*alloc)(void **, size_t, unsigned) =
+        (int (*)(void **, size_t, unsigned))call_of(run, "cuMemAllocManaged", "hipMallocManaged");
 
-    for (size_t i = 0; i < sizeof(managed_calls) / sizeof(managed_calls[0]); i++) {
-        if (strcmp(managed_calls[i].runtime, run->dev->name) != 0) {
-            continue;
-        }
-        void *lib = dlopen(managed_calls[i].library, RTLD_LAZY | RTLD_NOLOAD);
-        if (lib == NULL) {
-            continue;
-        }
-        managed_fn alloc = (managed_fn)dlsym(lib, managed_calls[i].symbol);
-        int        status = (alloc != NULL) ? alloc(ptr_p, bytes, ATTACH_GLOBAL) : -1;
-        dlclose(lib);
-        if (status != 0) {
-            fprintf(stderr, "%s: rank %d: no managed memory: %s %s\n", run->tool, run->rank,
-                    managed_calls[i].symbol, (alloc != NULL) ? "failed" : "is missing");
-        }
-        return status == 0;
+    if ((alloc != NULL) && (alloc(ptr_p, bytes, ATTACH_GLOBAL) == 0)) {
+        return true;
     }
-    fprintf(stderr, "%s: rank %d: no managed memory on %s\n", run->tool, run->rank, run->dev->name);
+    fprintf(stderr, "%s: rank %d: no %zu bytes of managed memory on %s: %s\n", run->tool, run->rank,
+            bytes, run->dev->name,
+            (alloc != NULL) ? "the call fails" : "its library has no such call");
     return false;
+}
+
+/* How many ranks of this host have this rank's device. */
+static int ranks_on_device(const struct perf_run *run)
+{
+    enum { LEN = 32 };
+    MPI_Comm host;
+    int      size, count = 0;
+    char     mine[LEN] = "";
+
+    PMPI_Comm_split_type(run->comm, MPI_COMM_TYPE_SHARED, run->rank, MPI_INFO_NULL, &host);
+    PMPI_Comm_size(host, &size);
+    /* Not by its number: ranks may each see one device alone. */
+    (void)run->dev->bus_id_of(run->device, mine, sizeof(mine));
+    char *all = calloc((size_t)size, LEN);
+    if (perf_agree(run, all != NULL)) {
+        PMPI_Allgather(mine, LEN, MPI_CHAR, all, LEN, MPI_CHAR, host);
+        for (int i = 0; i < size; i++) {
+            count += (strncmp(mine, all + (size_t)i * LEN, LEN) == 0);
+        }
+    } else {
+        count = size;
+    }
+    free(all);
+    PMPI_Comm_free(&host);
+    return count;
+}
+
+size_t perf_memory_room(const struct perf_run *run)
+{
+    enum { PERCENT = 40 };
+    int      ranks = ranks_on_device(run);
+    size_t   unused, total = 0;
+    uint64_t mine = UINT64_MAX, least = UINT64_MAX;
+    int (*info)(size_t *, size_t *) =
+        (int (*)(size_t *, size_t *))call_of(run, "cuMemGetInfo_v2", "hipMemGetInfo");
+
+    /* Of all that there is, not of what is free: a run that goes on later has the same sizes. */
+    if ((info != NULL) && (info(&unused, &total) == 0) && (total > 0)) {
+        mine = (uint64_t)total / 100 * PERCENT / (uint64_t)ranks;
+    }
+    PMPI_Allreduce(&mine, &least, 1, MPI_UINT64_T, MPI_MIN, run->all);
+    return (size_t)least;
 }
 
 void *perf_memory_alloc(const struct perf_run *run, size_t bytes)

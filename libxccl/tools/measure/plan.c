@@ -214,6 +214,46 @@ static size_t largest_number(const struct perf_run *run, const struct perf_case 
     }
 }
 
+/* How many blocks of the size that is measured the two buffers of a rank hold together, at most. */
+static size_t most_blocks(const struct perf_run *run, enum perf_test test)
+{
+    size_t n = (size_t)run->nranks;
+
+    switch (test) {
+    case PERF_ALLTOALL:
+    case PERF_ALLTOALLV:
+        return 2 * n;
+    case PERF_REDUCE_SCATTER:
+    case PERF_REDUCE_SCATTER_BLOCK:
+    case PERF_ALLGATHER:
+    case PERF_ALLGATHERV:
+    case PERF_GATHER:
+    case PERF_GATHERV:
+    case PERF_SCATTER:
+    case PERF_SCATTERV:
+        return n + 1;
+    default:
+        return 2;
+    }
+}
+
+size_t perf_test_most(const struct perf_run *run, enum perf_test test, size_t most, size_t room)
+{
+    struct perf_case pc = {.test = test};
+    size_t           size = run->type->size, each = room / most_blocks(run, test);
+    size_t           low = 0, high = ((each < most) ? each : most) / size;
+
+    while (low < high) {
+        pc.count = high - (high - low) / 2;
+        if (largest_number(run, &pc) <= INT_MAX) {
+            low = pc.count;
+        } else {
+            high = pc.count - 1;
+        }
+    }
+    return low * size;
+}
+
 static bool plan_fits(const struct perf_run *run, const struct perf_case *pc)
 {
     if (largest_number(run, pc) <= INT_MAX) {

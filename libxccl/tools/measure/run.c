@@ -77,22 +77,26 @@ void perf_agree_on_seed(struct perf_run *run)
     PMPI_Bcast(&run->opt.seed, 1, MPI_UINT64_T, 0, run->all);
 }
 
+static bool make_buffers(const struct perf_run *run, struct perf_case *pc)
+{
+    size_t send = pc->send_elems * run->type->size, recv = pc->recv_elems * run->type->size;
+
+    pc->sendbuf = (send > 0) ? perf_memory_alloc(run, send) : NULL;
+    pc->recvbuf = (recv > 0) ? perf_memory_alloc(run, recv) : NULL;
+    return ((send == 0) || (pc->sendbuf != NULL)) && ((recv == 0) || (pc->recvbuf != NULL));
+}
+
 bool perf_case_begin(const struct perf_run *run, enum perf_test test, size_t bytes,
                      struct perf_case *pc)
 {
-    if (!perf_case_plan(run, test, bytes, pc)) {
-        return false;
-    }
-    /* Different for every test and size: a result left from before is never right. */
-    pc->seed = run->opt.seed ^ ((uint64_t)(test + 1) << 56) ^ ((uint64_t)bytes << 8);
-    size_t send = pc->send_elems * run->type->size, recv = pc->recv_elems * run->type->size;
-    pc->sendbuf = (send > 0) ? perf_memory_alloc(run, send) : NULL;
-    pc->recvbuf = (recv > 0) ? perf_memory_alloc(run, recv) : NULL;
-    bool ok = ((send == 0) || (pc->sendbuf != NULL)) && ((recv == 0) || (pc->recvbuf != NULL));
+    bool ok = perf_case_plan(run, test, bytes, pc) && make_buffers(run, pc);
+
     if (!perf_agree(run, ok)) {
         perf_case_end(run, pc);
         return false;
     }
+    /* Different for every test and size: a result left from before is never right. */
+    pc->seed = run->opt.seed ^ ((uint64_t)(test + 1) << 56) ^ ((uint64_t)bytes << 8);
     return true;
 }
 

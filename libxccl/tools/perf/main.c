@@ -113,40 +113,53 @@ static bool run_case(struct perf_run *run, struct perf_case *pc, struct perf_res
     return perf_case_measure(run, pc, result);
 }
 
+/* What the sizes so far came to. */
+struct progress {
+    bool   used_ccl;
+    bool   measured;                  /* one at least */
+    size_t too_large[PERF_NUM_TESTS]; /* the first size that found no room; 0: all did */
+};
+
 /* One size: buffers of its own, so that nothing is left of the size before. */
-static bool run_size(struct perf_run *run, enum perf_test test, size_t bytes, bool *used_ccl_p)
+static bool run_size(struct perf_run *run, enum perf_test test, size_t bytes,
+                     struct progress *progress)
 {
     struct perf_case   pc;
     struct perf_result result = {0};
 
     if (!perf_case_begin(run, test, bytes, &pc)) {
-        return false;
+        progress->too_large[test] = bytes;
+        return true;
     }
+    progress->measured = true;
     bool ok = run_case(run, &pc, &result);
     alarm(0);
     if (ok) {
         perf_report_case(run, &pc, &result);
     }
     if (result.path != NULL) {
-        *used_ccl_p = *used_ccl_p || (strcmp(result.path, "ccl") == 0) || run->opt.vendor;
-        perf_json_case(run, &pc, &result, *used_ccl_p);
+        progress->used_ccl =
+            progress->used_ccl || (strcmp(result.path, "ccl") == 0) || run->opt.vendor;
+        perf_json_case(run, &pc, &result, progress->used_ccl);
     }
     free(result.times);
     perf_case_end(run, &pc);
     return ok;
 }
 
-static bool run_sizes(struct perf_run *run, enum perf_test test, bool *used_ccl_p)
+/* Sizes grow: behind one that finds no room there is none that does. */
+static bool run_sizes(struct perf_run *run, enum perf_test test, struct progress *progress)
 {
     size_t last = SIZE_MAX;
 
-    for (size_t bytes = first_size(run); bytes <= run->opt.max_bytes;
+    for (size_t bytes = first_size(run);
+         (bytes <= run->opt.max_bytes) && (progress->too_large[test] == 0);
          bytes = next_size(run, bytes)) {
         size_t rounded = perf_test_round(run, test, bytes);
         if (rounded == last) {
             continue; /* two sizes may come to the same block */
         }
-        if (!run_size(run, test, rounded, used_ccl_p)) {
+        if (!run_size(run, test, rounded, progress)) {
             return false;
         }
         last = rounded;
@@ -154,18 +167,29 @@ static bool run_sizes(struct perf_run *run, enum perf_test test, bool *used_ccl_
     return true;
 }
 
-static bool run_tests(struct perf_run *run, bool *used_ccl_p)
+static bool run_tests(struct perf_run *run, struct progress *progress)
 {
     for (int test = 0; test < PERF_NUM_TESTS; test++) {
         if ((run->opt.tests & (1U << test)) == 0) {
             continue;
         }
         perf_report_test(run, (enum perf_test)test);
-        if (!run_sizes(run, (enum perf_test)test, used_ccl_p)) {
+        if (!run_sizes(run, (enum perf_test)test, progress)) {
             return false;
         }
     }
-    return true;
+    return progress->measured;
+}
+
+/* Where nothing at all was measured, the reasons that stand above are errors. */
+static void say_left_out(const struct perf_run *run, const struct progress *progress)
+{
+    for (int test = 0; (test < PERF_NUM_TESTS) && progress->measured; test++) {
+        if ((progress->too_large[test] > 0) && (run->all_rank == 0)) {
+            fprintf(stderr, "xccl-perf: %s: sizes from %zu bytes on are left out: see above\n",
+                    perf_test_name((enum perf_test)test), progress->too_large[test]);
+        }
+    }
 }
 
 /* What is needed before the first call. */
@@ -177,15 +201,16 @@ static bool start(struct perf_run *run)
 
 static int run_started(struct perf_run *run)
 {
-    bool used_ccl = false;
+    struct progress progress = {0};
 
     if (!perf_agree(run, perf_json_begin(run))) {
         return EXIT_USAGE;
     }
     perf_report_header(run);
-    bool passed = run_tests(run, &used_ccl);
-    bool written = perf_agree(run, perf_json_end(run, passed, used_ccl));
+    bool passed = run_tests(run, &progress);
+    bool written = perf_agree(run, perf_json_end(run, passed, progress.used_ccl));
     perf_report_progress(run, "%s", "");
+    say_left_out(run, &progress);
     return (written && passed) ? 0 : EXIT_WRONG;
 }
 

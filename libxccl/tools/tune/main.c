@@ -109,11 +109,23 @@ static bool put_table(FILE *f, const void *arg)
 static bool has_nodes(const struct tune_store *store, int nodes)
 {
     for (size_t i = 0; i < store->count; i++) {
-        if ((store->series[i].shape.nodes == nodes) && store->series[i].whole) {
+        if (tune_has_rows(&store->series[i], nodes)) {
             return true;
         }
     }
     return false;
+}
+
+/* Would a table of what is whole now lack rows that one of before has? */
+static bool would_lose_rows(const struct tune_job *job, int nodes, const char *path)
+{
+    bool again = false;
+
+    for (size_t i = 0; i < job->store.count; i++) {
+        const struct tune_series *s = &job->store.series[i];
+        again = again || (s->again && (s->shape.nodes == nodes));
+    }
+    return job->origin.partial && again && (access(path, F_OK) == 0);
 }
 
 /* In single quotes where a shell would take the name apart. */
@@ -158,53 +170,84 @@ static void say_left_out(const struct tune_store *store)
     }
 }
 
+/* The table of so many nodes, which have rows. */
+static bool write_table(const struct tune_job *job, int nodes)
+{
+    char             path[4096], name[64];
+    struct to_write  w = {job, nodes};
+    struct xm_table *table = NULL;
+
+    snprintf(name, sizeof(name), "nodes-%d.table", nodes);
+    if (!path_in(job, name, path, sizeof(path))) {
+        return false;
+    }
+    if (would_lose_rows(job, nodes, path)) {
+        printf("%s: left as it was: what is measured anew is not measured to the end yet\n", path);
+        return true;
+    }
+    if (!write_file(path, put_table, &w)) {
+        return false;
+    }
+    /* What the library would read is looked at here. */
+    if (xm_table_file_parse(path, &table) != xcclSuccess) {
+        fprintf(stderr, "xccl-tune: %s\n", xc_last_detail());
+        return false;
+    }
+    printf("%s: %zu row%s%s\n", path, table->count, (table->count == 1) ? "" : "s",
+           job->origin.partial ? ", of what was measured to the end so far" : "");
+    xm_table_free(table);
+    return true;
+}
+
 static bool write_tables(const struct tune_job *job)
 {
-    char            path[4096], name[64];
+    char            path[4096];
     struct to_write w = {job, 0};
+    int             tables = 0;
 
     if (!path_in(job, "raw.json", path, sizeof(path)) || !write_file(path, put_raw, &w)) {
         return false;
     }
-    for (w.nodes = 1; w.nodes <= job->nodes; w.nodes++) {
-        struct xm_table *table = NULL;
-        if (!has_nodes(&job->store, w.nodes)) {
-            continue;
+    for (int nodes = 1; nodes <= job->nodes; nodes++) {
+        if (has_nodes(&job->store, nodes)) {
+            if (!write_table(job, nodes)) {
+                return false;
+            }
+            tables++;
         }
-        snprintf(name, sizeof(name), "nodes-%d.table", w.nodes);
-        if (!path_in(job, name, path, sizeof(path)) || !write_file(path, put_table, &w)) {
-            return false;
-        }
-        /* What the library would read is looked at here. */
-        if (xm_table_file_parse(path, &table) != xcclSuccess) {
-            fprintf(stderr, "xccl-tune: %s\n", xc_last_detail());
-            return false;
-        }
-        printf("%s: %zu row%s\n", path, table->count, (table->count == 1) ? "" : "s");
-        xm_table_free(table);
+    }
+    if ((tables == 0) && !job->origin.partial) {
+        fprintf(stderr, "xccl-tune: no size from --min to --max fits: nothing was measured\n");
+        return false;
     }
     say_left_out(&job->store);
-    print_next_step(job->opt.folder);
+    if (tables > 0) {
+        print_next_step(job->opt.folder);
+    }
     return true;
 }
 
-static int finish(const struct tune_job *job, enum tune_outcome outcome)
+/* What was whole before a run ended early has cost its time, and makes rows, too. Rank 0. */
+static bool write_part(struct tune_job *job, enum tune_outcome outcome)
 {
-    int status = EXIT_WRONG;
+    printf("xccl-tune: %s after %zu measurements; the same command goes on from here\n",
+           (outcome == TUNE_STOPPED) ? "stopped" : "failed", job->done);
+    job->origin.partial = true;
+    return write_tables(job);
+}
+
+static int finish(struct tune_job *job, enum tune_outcome outcome)
+{
+    bool written = true;
 
     perf_report_progress(&job->world, "%s", "");
-    if (outcome == TUNE_STOPPED) {
-        status = EXIT_STOPPED;
-        if (job->world.rank == 0) {
-            printf(
-                "xccl-tune: stopped after %zu measurements; the same command goes on from here\n",
-                job->done);
-        }
-    } else if (outcome == TUNE_FINISHED) {
-        status =
-            perf_agree(&job->world, (job->world.rank != 0) || write_tables(job)) ? 0 : EXIT_WRONG;
+    if (job->world.rank == 0) {
+        written = (outcome == TUNE_FINISHED) ? write_tables(job) : write_part(job, outcome);
     }
-    return status;
+    if (!perf_agree(&job->world, written) || (outcome == TUNE_FAILED)) {
+        return EXIT_WRONG;
+    }
+    return (outcome == TUNE_STOPPED) ? EXIT_STOPPED : 0;
 }
 
 static void set_up_run(struct tune_job *job)
@@ -257,6 +300,7 @@ static int run_all(struct tune_job *job)
         tune_find_nodes(job);
         tune_origin_here(run->dev, run->device, &job->origin);
         describe_place(job);
+        job->room = perf_memory_room(run);
         bool ready = tune_has_shapes(job) && perf_agree(run, open_state(job));
         status = ready ? finish(job, tune_work(job)) : EXIT_USAGE;
     }

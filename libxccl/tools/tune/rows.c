@@ -71,7 +71,13 @@ static void write_head(FILE *f, int nodes, const struct tune_origin *o)
         f,
         "# Made by xccl-tune. Below the least size that was measured, and above the largest, the nearest\n"
         "# one's path serves. Borders lie at the first size that was measured with the new path.\n");
-    fprintf(f, "title = %d node%s%s\n", nodes, (nodes == 1) ? "" : "s",
+    if (o->partial) {
+        fprintf(
+            f,
+            "# The run has not come to its end: other collectives and communicators have no rows here.\n");
+    }
+    fprintf(f, "title = %d node%s%s%s\n", nodes, (nodes == 1) ? "" : "s",
+            o->partial ? ", a part" : "",
             o->simulated ? ", on the simulated accelerator, whose times mean nothing" : "");
     put_setting(f, "measured", o->simulated ? "nobody" : o->measured);
     put_setting(f, "where", o->where);
@@ -86,6 +92,11 @@ static void write_head(FILE *f, int nodes, const struct tune_origin *o)
     fprintf(f, "nodes = %d\n", nodes);
 }
 
+bool tune_has_rows(const struct tune_series *series, int nodes)
+{
+    return series->whole && (series->shape.nodes == nodes) && (series->points.count > 0);
+}
+
 bool tune_table_write(FILE *f, const struct tune_store *store, int nodes,
                       const struct tune_origin *origin)
 {
@@ -95,7 +106,7 @@ bool tune_table_write(FILE *f, const struct tune_store *store, int nodes,
     for (int coll = 0; coll < XM_NUM_COLLS; coll++) {
         for (size_t i = 0; i < store->count; i++) {
             const struct tune_series *s = &store->series[i];
-            if (((int)s->coll != coll) || (s->shape.nodes != nodes) || !s->whole) {
+            if (((int)s->coll != coll) || !tune_has_rows(s, nodes)) {
                 continue;
             }
             if (!write_series(f, s, origin->memory)) {

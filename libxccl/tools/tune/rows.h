@@ -11,7 +11,11 @@ struct tune_origin {
     char measured[16], where[256], gpu[96], driver[64], library[64], mpi_library[128], raw[256];
     char memory[16]; /* "cuda" */
     bool simulated;  /* nobody has measured it then */
+    bool partial;    /* the run has not come to its end */
 };
+
+/* A series of so many nodes is whole, and has rows. */
+bool tune_has_rows(const struct tune_series *series, int nodes);
 
 /*
  * The table of all communicators on so many nodes, of series that are whole. False: there is none,

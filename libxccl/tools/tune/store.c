@@ -24,7 +24,7 @@ struct tune_series *tune_series_of(struct tune_store *store, struct tune_shape s
         return NULL;
     }
     store->series = more;
-    more[store->count] = (struct tune_series){shape, coll, {0}, false};
+    more[store->count] = (struct tune_series){.shape = shape, .coll = coll};
     return &more[store->count++];
 }
 
@@ -47,6 +47,7 @@ bool tune_sample_add(struct tune_store *store, struct tune_shape shape, enum xm_
     if (point == NULL) {
         return false;
     }
+    series->again = series->again || series->whole;
     series->whole = false;
     struct tune_samples *s = &point->paths[request->path];
     if (us < 0) {
@@ -110,6 +111,7 @@ static bool read_whole(const char *line, struct tune_store *store)
     struct tune_series *series = tune_series_of(store, shape, (enum xm_coll)c);
     if (series != NULL) {
         series->whole = true;
+        series->again = false;
     }
     return series != NULL;
 }

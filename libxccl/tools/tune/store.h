@@ -21,6 +21,7 @@ struct tune_series {
     enum xm_coll       coll;
     struct tune_points points;
     bool               whole; /* nothing was left to measure: only then do rows follow from it */
+    bool               again; /* it was whole, and there is more to measure since */
 };
 
 struct tune_store {

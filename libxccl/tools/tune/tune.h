@@ -44,6 +44,7 @@ struct tune_job {
     int                 nodes;    /* of the job */
     int                 per_node; /* the fewest ranks on a node */
     int                 node;     /* of this rank, in the order of their first ranks */
+    size_t              room;     /* bytes of device memory for the buffers of a rank */
     struct tune_origin  origin;
     struct tune_store   store; /* rank 0 */
     FILE               *state; /* rank 0 */

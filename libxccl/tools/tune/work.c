@@ -273,19 +273,54 @@ static bool measure(const struct perf_run *run, struct at_size *at, enum perf_te
     return true;
 }
 
+/* Sizes of five binary digits, as those that are measured. */
+static uint64_t round_down(uint64_t bytes)
+{
+    uint64_t g = sizeof(float);
+
+    while (g * 32 <= bytes) {
+        g *= 2;
+    }
+    return bytes / g * g;
+}
+
+/* What of --max fits, for one collective on one communicator. Rank 0 says what is left out. */
+static struct tune_limits limits_of(const struct tune_job *job, const struct perf_run *run,
+                                    struct tune_shape shape, enum perf_test test)
+{
+    struct tune_limits limits = job->opt.limits;
+    char               less[32], more[32];
+    size_t             counted = perf_test_most(run, test, limits.most, SIZE_MAX);
+    size_t             held = perf_test_most(run, test, limits.most, job->room);
+    uint64_t           fits = round_down(held);
+
+    if ((run->rank != 0) || (held / sizeof(float) == limits.most / sizeof(float))) {
+        return limits;
+    }
+    fprintf(
+        stderr, "xccl-tune: %s on %d x %d ranks: --max is %s there, not %s: %s\n",
+        perf_test_name(test), shape.nodes, shape.per_node, tune_size_text(fits, less, sizeof(less)),
+        tune_size_text(limits.most, more, sizeof(more)),
+        (held < counted) ? "the buffers of larger sizes take more than 40 % of a device's memory"
+                         : "larger counts and displacements do not fit MPI's int");
+    limits.most = fits;
+    return limits;
+}
+
 /* What is left of this run, in measurements: of series not begun, too. */
-static size_t left_of(const struct tune_job *job, const struct tune_series *series, size_t others)
+static size_t left_of(const struct tune_job *job, const struct tune_series *series,
+                      const struct tune_limits *limits, size_t others)
 {
     const struct tune_points none = {0};
 
-    return tune_left(&series->points, &job->opt.limits) +
-           others * tune_left(&none, &job->opt.limits);
+    return tune_left(&series->points, limits) + others * tune_left(&none, &job->opt.limits);
 }
 
 static void show_progress(struct tune_job *job, const struct tune_series *series,
-                          const struct order *order, size_t others)
+                          const struct tune_limits *limits, const struct order *order,
+                          size_t others)
 {
-    size_t left = left_of(job, series, others);
+    size_t left = left_of(job, series, limits, others);
     double each = (job->done > 0) ? (now() - job->begun) / (double)job->done : 0;
     char   size[32], text[160];
 
@@ -303,18 +338,18 @@ static void show_progress(struct tune_job *job, const struct tune_series *series
 }
 
 /* Rank 0: what comes next. */
-static void give_order(struct tune_job *job, struct tune_series *series, size_t others,
-                       struct order *order)
+static void give_order(struct tune_job *job, struct tune_series *series,
+                       const struct tune_limits *limits, size_t others, struct order *order)
 {
     struct tune_request request = {0};
     double              minutes = (now() - job->begun) / 60;
 
     order->stop = asked_to_stop || ((job->opt.minutes > 0) && (minutes >= job->opt.minutes));
-    order->more = tune_next(&series->points, &job->opt.limits, &request);
+    order->more = tune_next(&series->points, limits, &request);
     order->bytes = request.bytes;
     order->path = (int)request.path;
     if (order->more && !order->stop) {
-        show_progress(job, series, order, others);
+        show_progress(job, series, limits, order, others);
     }
 }
 
@@ -345,6 +380,7 @@ static bool keep_whole(struct tune_job *job, struct tune_shape shape, enum xm_co
         return series != NULL;
     }
     series->whole = true;
+    series->again = false;
     if (!tune_state_write_whole(job->state, series)) {
         fprintf(stderr, "xccl-tune: %s/state: cannot be written: %s\n", job->opt.folder,
                 strerror(errno));
@@ -357,9 +393,10 @@ static bool keep_whole(struct tune_job *job, struct tune_shape shape, enum xm_co
 static enum tune_outcome work_series(struct tune_job *job, struct perf_run *run,
                                      struct tune_shape shape, enum perf_test test, size_t others)
 {
-    enum xm_coll      coll = coll_of(test);
-    struct at_size    at = {.open = false};
-    enum tune_outcome outcome = TUNE_FINISHED;
+    enum xm_coll       coll = coll_of(test);
+    struct at_size     at = {.open = false};
+    enum tune_outcome  outcome = TUNE_FINISHED;
+    struct tune_limits limits = limits_of(job, run, shape, test);
 
     for (;;) {
         struct order order = {0};
@@ -368,7 +405,7 @@ static enum tune_outcome work_series(struct tune_job *job, struct perf_run *run,
         if (run->rank == 0) {
             struct tune_series *series = tune_series_of(&job->store, shape, coll);
             if (series != NULL) {
-                give_order(job, series, others, &order);
+                give_order(job, series, &limits, others, &order);
             }
         }
         PMPI_Bcast(&order, (int)sizeof(order), MPI_BYTE, 0, run->comm);
