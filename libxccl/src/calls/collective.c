@@ -37,6 +37,19 @@ void xm_set_last_path(const char *path)
     last_path = path;
 }
 
+/* Why this thread's last collective on device memory had no such path; NULL: it was there. */
+static __thread const char *obstacles[XM_NUM_PATHS];
+
+const char *xm_last_obstacle(const char *path)
+{
+    for (int p = 0; p < XM_NUM_PATHS; p++) {
+        if (strcmp(path, xm_path_name((enum xm_path_id)p)) == 0) {
+            return obstacles[p];
+        }
+    }
+    return NULL;
+}
+
 /* Host memory by the address alone? MPI_IN_PLACE is the address of nothing in both families. */
 static bool surely_host(const void *buf)
 {
@@ -329,6 +342,20 @@ static int raise(struct xm_op *op, xcclResult_t res, const char *text)
     return xm_raise(comm, res, copy);
 }
 
+/* For whoever asks why a path that was wished for did not carry a call. */
+static void note_obstacles(const struct xm_comm *xm, const char *vendor, const char *direct)
+{
+    bool named = (direct != NULL) && (xm->direct_state == XM_DIRECT_NEVER) && xm->direct_reason[0];
+
+    if (vendor == NULL) {
+        vendor = (xm->state == XM_COMM_FAILED) ? xm->reason
+                 : xm->doubled                 ? "some ranks share a device"
+                                               : NULL;
+    }
+    obstacles[XM_PATH_CCL] = vendor;
+    obstacles[XM_PATH_DIRECT] = named ? xm->direct_reason : direct;
+}
+
 /* The paths that could carry it, and why not the others. */
 static unsigned available_paths(struct xm_op *op)
 {
@@ -336,6 +363,7 @@ static unsigned available_paths(struct xm_op *op)
     unsigned    available = (1u << XM_PATH_MPI) | (1u << XM_PATH_STAGED);
 
     op->facts.obstacle = xm_facts_obstacle(op);
+    obstacles[XM_PATH_CCL] = obstacles[XM_PATH_DIRECT] = op->facts.obstacle;
     if (op->facts.obstacle != NULL) {
         return available;
     }
@@ -349,6 +377,7 @@ static unsigned available_paths(struct xm_op *op)
     }
     /* A row that wants the vendor's library is left out where it never comes, and kernels do. */
     bool never = (direct == NULL) && ((op->comm->state == XM_COMM_FAILED) || op->comm->doubled);
+    note_obstacles(op->comm, vendor, direct);
     return available | (unsigned)((vendor == NULL) && !never) << XM_PATH_CCL |
            (unsigned)(direct == NULL) << XM_PATH_DIRECT;
 }
@@ -382,6 +411,7 @@ static const struct xm_path *mpi_meanwhile(struct xm_op *op, enum xm_comm_state 
     } else if ((turns != NULL) && !xm->quiet) {
         choice->reason = turns;
     }
+    obstacles[XM_PATH_CCL] = choice->reason;
     return xm_collective_path_to_mpi(op, false);
 }
 
@@ -410,6 +440,7 @@ static const struct xm_path *vendor_once_ready(struct xm_op *op, const struct xm
     if (!direct) { /* not by a row of its own, but because the one for the library has to wait */
         *choice = other;
         choice->reason = vendor_later(op->comm);
+        obstacles[XM_PATH_CCL] = choice->reason;
     }
     xm_comm_saved(op->comm, xm_facts_saving_over_direct_us(&op->facts, op->rounds > 0), op->dev,
                   op->device);

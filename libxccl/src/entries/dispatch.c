@@ -626,3 +626,14 @@ DISPATCH_EXPORT const char *xccl_mpi_last_message_path(void)
     need_set_up(CALLER);
     return (family != NULL) ? family->last_message_path() : NULL;
 }
+
+/*
+ * Why this thread's last collective on device memory did not take path "ccl" or "direct"; NULL:
+ * that could have carried it. Valid until the thread's next call.
+ */
+DISPATCH_EXPORT const char *xccl_mpi_last_obstacle(const char *path);
+DISPATCH_EXPORT const char *xccl_mpi_last_obstacle(const char *path)
+{
+    need_set_up(CALLER);
+    return (family != NULL) ? family->last_obstacle(path) : NULL;
+}

@@ -12,7 +12,7 @@
 #include "mpi/functions.h"
 
 /* Both sides are built together; a stale file of another version is refused by this number. */
-enum { XM_FAMILY_ABI = 14 };
+enum { XM_FAMILY_ABI = 15 };
 
 struct xm_family {
     unsigned    abi;
@@ -34,6 +34,7 @@ struct xm_family {
     int (*serves)(const char *runtime);
     const char *(*last_path)(void);
     const char *(*last_message_path)(void);
+    const char *(*last_obstacle)(const char *path);
     /* While this anchor is the last (device/anchor.h), transfers are MPI's alone. */
     const struct link_map *const *(*anchor)(void);
     /* But receives of messages are ours even then: enum xm_watched, which changes once. */

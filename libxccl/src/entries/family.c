@@ -592,6 +592,7 @@ struct xm_family xccl_mpi_family = {
     .serves = xm_asked_of,
     .last_path = xm_last_path,
     .last_message_path = xm_last_message_path,
+    .last_obstacle = xm_last_obstacle,
     .anchor = xc_anchor_place,
     .watched = xm_rendezvous_watched,
     .is_plain_receive = xm_transfer_is_plain_receive,

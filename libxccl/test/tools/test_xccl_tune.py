@@ -41,6 +41,10 @@ def samples(state):
     return [line for line in lines if not line.endswith(" whole\n")]
 
 
+def carried(lines):
+    return [line for line in lines if not line.endswith(" -1.000\n")]
+
+
 @pytest.fixture(scope="module")
 def tuned(any_mpi, tmp_path_factory):
     """One run that the tests look at."""
@@ -158,10 +162,29 @@ def test_resume(any_mpi, tmp_path):
     (folder / "raw.json").unlink()
     tune(any_mpi, 2, folder, "--coll", "bcast", "--max", "256").good()
     again = samples(state)
-    assert again[: len(kept)] == kept and len(again) == len(whole)
-    # All is known now: nothing is measured.
+    assert again[: len(kept)] == kept and len(carried(again)) == len(carried(whole))
+    # All is known now: nothing is measured, but one call by each path that carried none.
     tune(any_mpi, 2, folder, "--coll", "bcast", "--max", "256").good()
-    assert samples(state) == again and (folder / "raw.json").exists()
+    more = samples(state)
+    assert more[: len(again)] == again and (folder / "raw.json").exists()
+    assert {line.split()[4] for line in more[len(again) :]} == {"staged"}
+    assert len(more) == len(again) + 1
+
+
+@pytest.mark.release_only
+def test_paths_that_were_missing(any_mpi, tmp_path):
+    """A vendor's library that could not start in one run is measured in the next."""
+    folder, options = tmp_path / "t", ["--coll", "allreduce,bcast", "--max", "8"]
+    ended = tune(any_mpi, 2, folder, *options, run=("--sim", "cuda:1")).good()
+    told = re.findall(r"^(\w+) carried no call: (.+)$", ended.out, re.M)
+    assert [path for path, _ in told] == ["ccl", "staged"] or told[1][0] == "direct"
+    assert "use the same device" in told[0][1], ended.out
+    assert {path for *_, path in rows(folder / "nodes-1.table")} <= {"mpi", "direct"}
+    ended = tune(any_mpi, 2, folder, *options, run=("--sim", "cuda:2")).good()
+    assert "ccl carried no call" not in ended.out
+    raw = json.loads((folder / "raw.json").read_text())
+    points = [point["paths"] for series in raw["series"] for point in series["points"]]
+    assert points and all(paths["ccl"] and paths["direct"] for paths in points)
 
 
 @pytest.mark.release_only
@@ -191,6 +214,17 @@ def test_state_of_another_machine(any_mpi, tmp_path):
     tune(any_mpi, 2, folder, "--coll", "bcast", "--minutes", "0.0000001")
     ended = tune(any_mpi, 3, folder, "--coll", "bcast")
     assert ended.status == 2 and f"{folder}/state: it was begun with other" in ended.err
+    assert "(then: 1 nodes, 2 ranks each; now: 1 nodes, 3 ranks each)" in ended.err
+
+
+@pytest.mark.release_only
+def test_state_of_other_settings(any_mpi, tmp_path):
+    """What changes results counts, what only says more does not."""
+    folder, options = tmp_path / "t", ["--coll", "bcast", "--max", "8"]
+    tune(any_mpi, 2, folder, *options).good()
+    tune(any_mpi, 2, folder, *options, env={"NCCL_DEBUG": "WARN", "XCCL_LOG": "info"}).good()
+    ended = tune(any_mpi, 2, folder, *options, env={"NCCL_ALGO": "Ring"})
+    assert ended.status == 2 and "(now: NCCL_ALGO=Ring), so its samples" in ended.err
 
 
 def test_state_with_a_line_that_is_no_sample(any_mpi, tmp_path):

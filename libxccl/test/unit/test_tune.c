@@ -272,6 +272,45 @@ static void test_whole(void)
     unlink(path);
 }
 
+/* Samples of a state, and one that a run adds to it. */
+static void read_doubts(struct tune_store *store, const char *lines)
+{
+    char  path[] = "/tmp/xccl-state-XXXXXX", text[600];
+    FILE *f = fdopen(mkstemp(path), "w");
+
+    fprintf(f, "xccl-tune state 1\na key\n%s", lines);
+    fclose(f);
+    f = tune_state_open(path, "a key", store, text, sizeof(text));
+    CHECK(f != NULL, "%s", text);
+    if (f != NULL) {
+        fclose(f);
+    }
+    unlink(path);
+}
+
+/* What a path did not carry in an earlier run is asked for once, and that goes for all sizes. */
+static void test_doubts(void)
+{
+    for (int there = 0; there < 2; there++) {
+        struct tune_store   store = {0};
+        struct tune_request r = {0};
+        read_doubts(&store, "1 4 allreduce 8 ccl -1.000\n1 4 allreduce 32 ccl -1.000\n"
+                            "1 4 allreduce 8 direct -1.000\n1 4 allreduce 8 direct 5.000\n"
+                            "1 4 allreduce whole\n");
+        struct tune_points *p = &store.series[0].points;
+        CHECK(tune_next(p, &limits, &r) && (r.bytes == 8) && (r.path == XM_PATH_CCL), "at %d: %d",
+              (int)r.bytes, (int)r.path);
+        CHECK(tune_sample_add(&store, shape, XM_ALLREDUCE, &r, there ? 3 : -1), "out of memory");
+        CHECK(tune_next(p, &limits, &r) && (r.path != XM_PATH_CCL), "asked again");
+        for (int i = 0; i < 2; i++) {
+            const struct tune_samples *s = &p->points[i].paths[XM_PATH_CCL];
+            CHECK(!s->doubted && (s->missing == !there), "point %d: missing %d", i, s->missing);
+        }
+        CHECK(!p->points[0].paths[XM_PATH_DIRECT].missing, "measured since");
+        tune_store_free(&store);
+    }
+}
+
 static void refuse_state(const char *content, const char *words)
 {
     char              path[] = "/tmp/xccl-state-XXXXXX", text[600] = "", after[200] = "";
@@ -293,7 +332,8 @@ static void refuse_state(const char *content, const char *words)
 static void test_states(void)
 {
     refuse_state("hello\n", "no state");
-    refuse_state("xccl-tune state 1\nanother key\n", "another key");
+    refuse_state("xccl-tune state 1\nanother key\n", "(then: another key; now: a key)");
+    refuse_state("xccl-tune state 1\na key; settings 12; A=b\n", "(then: A=b)");
     refuse_state("xccl-tune state 1\na key\n1 4 allreduce 8 ccl 1.0\n1 4 allreduse 8 ccl 1.0\n",
                  "line 4");
     refuse_state("xccl-tune state 1\na key\n1 4 allreduce 8 ccl 1.0 2\n", "line 3");
@@ -383,6 +423,7 @@ int main(void)
     test_one_path();
     test_resume();
     test_whole();
+    test_doubts();
     test_states();
     test_two_at_once();
     test_compare();

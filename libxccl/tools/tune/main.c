@@ -38,11 +38,9 @@ static void describe_place(struct tune_job *job)
     snprintf(job->origin.raw, sizeof(job->origin.raw), "raw.json beside this file");
 }
 
-/* What a state must agree with: sizes and samples may be changed, the machine may not. */
 static bool open_state(struct tune_job *job)
 {
-    const struct tune_origin *o = &job->origin;
-    char                      path[4096], key[900], why[600];
+    char path[4096], key[TUNE_MAX_KEY], why[1200];
 
     if (job->world.rank != 0) {
         return true;
@@ -55,8 +53,7 @@ static bool open_state(struct tune_job *job)
     if (!path_in(job, "state", path, sizeof(path))) {
         return false;
     }
-    snprintf(key, sizeof(key), "%s, %s; %d nodes, %d ranks each; driver %s; %s; %s", o->gpu,
-             o->memory, job->nodes, job->per_node, o->driver, o->library, o->mpi_library);
+    tune_key_make(job, key);
     job->state = tune_state_open(path, key, &job->store, why, sizeof(why));
     if (job->state == NULL) {
         fprintf(stderr, "xccl-tune: %s: %s\n", path, why);
@@ -199,6 +196,26 @@ static bool write_table(const struct tune_job *job, int nodes)
     return true;
 }
 
+/* Paths that no sample is of, in this run and those before it. */
+static void say_missing(const struct tune_job *job)
+{
+    bool carried[XM_NUM_PATHS] = {false};
+
+    for (size_t i = 0; i < job->store.count; i++) {
+        const struct tune_points *points = &job->store.series[i].points;
+        for (size_t p = 0; p < points->count * XM_NUM_PATHS; p++) {
+            size_t path = p % XM_NUM_PATHS;
+            carried[path] =
+                carried[path] || (points->points[p / XM_NUM_PATHS].paths[path].count > 0);
+        }
+    }
+    for (int path = 0; path < XM_NUM_PATHS; path++) {
+        if (!carried[path] && (job->why[path][0] != '\0')) {
+            printf("%s carried no call: %s\n", xm_path_name((enum xm_path_id)path), job->why[path]);
+        }
+    }
+}
+
 static bool write_tables(const struct tune_job *job)
 {
     char            path[4096];
@@ -220,6 +237,7 @@ static bool write_tables(const struct tune_job *job)
         fprintf(stderr, "xccl-tune: no size from --min to --max fits: nothing was measured\n");
         return false;
     }
+    say_missing(job);
     say_left_out(&job->store);
     if (tables > 0) {
         print_next_step(job->opt.folder);

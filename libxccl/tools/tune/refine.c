@@ -202,9 +202,28 @@ static bool next_between(const struct tune_points *points, const struct tune_lim
     return more;
 }
 
+/* A path that an earlier run did not get: one measurement says whether it is still so. */
+static bool next_doubted(const struct tune_points *points, const struct tune_limits *limits,
+                         struct tune_request *request)
+{
+    for (size_t i = 0; i < points->count; i++) {
+        const struct tune_point *point = &points->points[i];
+        for (int p = 0; (p < XM_NUM_PATHS) && (point->bytes <= limits->most); p++) {
+            if (point->paths[p].doubted) {
+                *request = (struct tune_request){point->bytes, (enum xm_path_id)p};
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 bool tune_next(const struct tune_points *points, const struct tune_limits *limits,
                struct tune_request *request)
 {
+    if (next_doubted(points, limits, request)) {
+        return true;
+    }
     for (uint64_t b = grid_begin(limits); b <= limits->most; b = grid_after(limits, b)) {
         if (next_at_size(points, limits, b, request)) {
             return true;

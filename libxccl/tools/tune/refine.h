@@ -19,6 +19,7 @@ enum { TUNE_MAX_SAMPLES = 15 };
 struct tune_samples {
     int    count;
     bool   missing; /* the path does not carry this call */
+    bool   doubted; /* missing in an earlier run alone, in which a library may not have started */
     double us[TUNE_MAX_SAMPLES];
 };
 

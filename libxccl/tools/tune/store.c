@@ -37,8 +37,20 @@ void tune_store_free(struct tune_store *store)
     *store = (struct tune_store){0};
 }
 
-bool tune_sample_add(struct tune_store *store, struct tune_shape shape, enum xm_coll coll,
-                     const struct tune_request *request, double us)
+/* What one call says now of a path that was missing in an earlier run goes for its other sizes. */
+static void settle(struct tune_points *points, enum xm_path_id path, bool missing)
+{
+    for (size_t i = 0; i < points->count; i++) {
+        struct tune_samples *s = &points->points[i].paths[path];
+        if (s->doubted) {
+            s->missing = missing;
+            s->doubted = false;
+        }
+    }
+}
+
+static bool add_sample(struct tune_store *store, struct tune_shape shape, enum xm_coll coll,
+                       const struct tune_request *request, double us, bool earlier)
 {
     struct tune_series *series = tune_series_of(store, shape, coll);
     struct tune_point  *point =
@@ -50,12 +62,21 @@ bool tune_sample_add(struct tune_store *store, struct tune_shape shape, enum xm_
     series->again = series->again || series->whole;
     series->whole = false;
     struct tune_samples *s = &point->paths[request->path];
-    if (us < 0) {
-        s->missing = true;
-    } else if (s->count < TUNE_MAX_SAMPLES) {
+    if (s->doubted && !earlier) {
+        settle(&series->points, request->path, us < 0);
+    }
+    s->missing = (us < 0);
+    s->doubted = earlier && (us < 0);
+    if ((us >= 0) && (s->count < TUNE_MAX_SAMPLES)) {
         s->us[s->count++] = us;
     }
     return true;
+}
+
+bool tune_sample_add(struct tune_store *store, struct tune_shape shape, enum xm_coll coll,
+                     const struct tune_request *request, double us)
+{
+    return add_sample(store, shape, coll, request, us, false);
 }
 
 bool tune_state_write(FILE *f, struct tune_shape shape, enum xm_coll coll,
@@ -135,13 +156,53 @@ static bool read_sample(const char *line, struct tune_store *store)
         return false;
     }
     request = (struct tune_request){bytes, (enum xm_path_id)p};
-    return tune_sample_add(store, shape, (enum xm_coll)c, &request, us);
+    return add_sample(store, shape, (enum xm_coll)c, &request, us, true);
+}
+
+static const char between[] = "; ";       /* the parts of a key */
+static const char digest[] = "settings "; /* of the part that stands for those behind it */
+
+/* The parts of a key that another one lacks, but for their digest. */
+static void put_parts(const char *key, const char *other, char *text, size_t len)
+{
+    text[0] = '\0';
+    while (*key != '\0') {
+        size_t      n = strcspn(key, ";");
+        size_t      used = strlen(text);
+        const char *at = other;
+        bool        found = strncmp(key, digest, sizeof(digest) - 1) == 0;
+        while (!found && (at != NULL)) {
+            found = (strcspn(at, ";") == n) && (strncmp(at, key, n) == 0);
+            at = strstr(at, between);
+            at = (at != NULL) ? at + sizeof(between) - 1 : NULL;
+        }
+        if (!found) {
+            snprintf(text + used, len - used, "%s%.*s", (used > 0) ? ", " : "", (int)n, key);
+        }
+        key += n;
+        key += strspn(key, between);
+    }
+}
+
+static void say_other_key(const char *was, const char *is, char *text, size_t len)
+{
+    char then[400], now[400];
+    bool both;
+
+    put_parts(was, is, then, sizeof(then));
+    put_parts(is, was, now, sizeof(now));
+    both = (then[0] != '\0') && (now[0] != '\0');
+    snprintf(text, len,
+             "it was begun with other options, or on another machine (%s%s%s%s%s), so its samples "
+             "are no part of this run; give another folder, or remove it to begin anew",
+             (then[0] != '\0') ? "then: " : "", then, both ? "; " : "",
+             (now[0] != '\0') ? "now: " : "", now);
 }
 
 /* Read all whole lines. 0 where a line is wrong, else where the last whole one ends. */
 static long read_lines(FILE *f, const char *key, struct tune_store *store, char *text, size_t len)
 {
-    char line[1024];
+    char line[TUNE_MAX_KEY + 2];
     long end = 0;
 
     for (int n = 1; fgets(line, sizeof(line), f) != NULL; n++) {
@@ -153,10 +214,7 @@ static long read_lines(FILE *f, const char *key, struct tune_store *store, char 
         if (n == 2) {
             line[strcspn(line, "\n")] = '\0';
             if (strcmp(line, key) != 0) {
-                snprintf(text, len,
-                         "it was begun with other options, or on another machine (%.300s); "
-                         "give another folder, or remove it to begin anew",
-                         line);
+                say_other_key(line, key, text, len);
                 return 0;
             }
         }

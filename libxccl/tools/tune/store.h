@@ -11,6 +11,8 @@
 
 #include "tune/refine.h"
 
+enum { TUNE_MAX_KEY = 4096 };
+
 /* So many ranks on each of so many nodes. */
 struct tune_shape {
     int nodes, per_node;
@@ -34,7 +36,10 @@ struct tune_series *tune_series_of(struct tune_store *store, struct tune_shape s
                                    enum xm_coll coll);
 void                tune_store_free(struct tune_store *store);
 
-/* Keep a sample; us is negative where the path does not carry the call. False: out of memory. */
+/*
+ * Keep a sample; us is negative where the path does not carry the call. What a state says of that
+ * is doubted until a sample of the path, of whatever size, has settled it. False: out of memory.
+ */
 bool tune_sample_add(struct tune_store *store, struct tune_shape shape, enum xm_coll coll,
                      const struct tune_request *request, double us);
 
@@ -49,9 +54,10 @@ bool tune_state_write(FILE *f, struct tune_shape shape, enum xm_coll coll,
 bool tune_state_write_whole(FILE *f, const struct tune_series *series);
 
 /*
- * Begin a state file, or go on with one. key: a line that says what is measured (options, machine,
- * library): a file with another one is refused. The file is left open for tune_state_write(). A
- * last line that was cut off is dropped. NULL, with a message in text: why not.
+ * Begin a state file, or go on with one. key: a line that says what is measured (machine, library,
+ * settings), in parts with "; " between them: a file with another one is refused. The file is left
+ * open for tune_state_write(). A last line that was cut off is dropped. NULL, with a message in
+ * text: why not.
  */
 FILE *tune_state_open(const char *path, const char *key, struct tune_store *store, char *text,
                       size_t len);

@@ -32,6 +32,11 @@ struct tune_options {
 /* options.c: 0: go on; else the status to exit with, plus 1 (--help is 1). */
 int tune_options_parse(struct tune_options *opt, int argc, char **argv, bool speak);
 
+struct tune_job;
+/* key.c */
+/* What a state must agree with, in TUNE_MAX_KEY bytes: sizes and samples may be changed. */
+void tune_key_make(const struct tune_job *job, char *key);
+
 /* origin.c */
 /* What this machine has, as far as it can be known without MPI. dev: NULL: none. */
 void tune_origin_here(const struct xc_device_ops *dev, int device, struct tune_origin *origin);
@@ -50,7 +55,9 @@ struct tune_job {
     FILE               *state; /* rank 0 */
     size_t              done;  /* measurements of this run */
     double              begun; /* seconds */
-    double              said;  /* when progress was printed last */
+    /* Why the last call that was asked of a path was not carried by it; rank 0. */
+    char   why[XM_NUM_PATHS][256];
+    double said; /* when progress was printed last */
 };
 
 enum tune_outcome { TUNE_FINISHED, TUNE_STOPPED, TUNE_FAILED };

@@ -163,6 +163,7 @@ struct at_size {
     struct perf_case pc;
     bool             open;
     unsigned         verified;
+    char             why[256]; /* the last call was not carried by the path that was asked for */
 };
 
 static bool force(const struct perf_run *run, enum xm_path_id path)
@@ -210,8 +211,17 @@ static double median_of(const struct perf_run *run, const struct perf_result *re
 /* One call by a path, with fresh data. */
 static bool call_by(const struct perf_run *run, struct at_size *at, enum xm_path_id path)
 {
-    return perf_agree(run, force(run, path)) && perf_agree(run, perf_case_fill(run, &at->pc)) &&
-           (perf_case_time(run, &at->pc) >= 0);
+    const char *(*obstacle)(const char *) =
+        (const char *(*)(const char *))dlsym(RTLD_DEFAULT, "xccl_mpi_last_obstacle");
+
+    if (!perf_agree(run, force(run, path)) || !perf_agree(run, perf_case_fill(run, &at->pc)) ||
+        (perf_case_time(run, &at->pc) < 0)) {
+        return false;
+    }
+    /* Before any other call, as those have reasons too. */
+    const char *why = (obstacle != NULL) ? obstacle(xm_path_name(path)) : NULL;
+    snprintf(at->why, sizeof(at->why), "%s", (why != NULL) ? why : "no reason is known");
+    return true;
 }
 
 /* A path's first call of a size: is it carried, and is the result right? */
@@ -224,6 +234,7 @@ static bool try_path(const struct perf_run *run, struct at_size *at, enum xm_pat
             return false;
         }
         if (is_path(perf_case_path(run, &at->pc), XM_PATH_STAGED)) {
+            snprintf(at->why, sizeof(at->why), "MPI takes no device memory, so mpi is the same");
             return true;
         }
     }
@@ -261,6 +272,7 @@ static bool measure(const struct perf_run *run, struct at_size *at, enum perf_te
     }
     *us_p = -1;
     if (carried) {
+        snprintf(at->why, sizeof(at->why), "another path took over between its calls");
         at->verified |= 1u << path;
         bool ok = perf_case_measure(run, &at->pc, &result);
         /* A path may be left under way: its time would be that of another one. */
@@ -354,11 +366,14 @@ static void give_order(struct tune_job *job, struct tune_series *series,
 }
 
 static bool keep(struct tune_job *job, struct tune_shape shape, enum xm_coll coll,
-                 const struct order *order, double us)
+                 const struct order *order, double us, const char *why)
 {
     const struct tune_request request = {order->bytes, (enum xm_path_id)order->path};
 
     job->done++;
+    if (us < 0) {
+        snprintf(job->why[order->path], sizeof(job->why[0]), "%s", why);
+    }
     if (!tune_state_write(job->state, shape, coll, &request, us)) {
         fprintf(stderr, "xccl-tune: %s/state: cannot be written: %s\n", job->opt.folder,
                 strerror(errno));
@@ -415,7 +430,7 @@ static enum tune_outcome work_series(struct tune_job *job, struct perf_run *run,
         }
         ok = measure(run, &at, test, &order, &us);
         if (ok && (run->rank == 0)) {
-            ok = keep(job, shape, coll, &order, us);
+            ok = keep(job, shape, coll, &order, us, at.why);
         }
         if (!perf_agree(run, ok)) {
             outcome = TUNE_FAILED;
