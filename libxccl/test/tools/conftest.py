@@ -92,20 +92,21 @@ class Mpi:
     def __init__(self, stage, family, launcher):
         self.stage, self.family, self.launcher = stage, family, launcher
 
-    def command(self, ranks):
+    def command(self, ranks, more=()):
         oversubscribe = ["--oversubscribe"] if self.family == "openmpi" else []
-        return [self.launcher, *oversubscribe, "-n", str(ranks)]
+        return [self.launcher, *oversubscribe, *more, "-n", str(ranks)]
 
-    def run(self, ranks, *command, **options):
+    def run(self, ranks, *command, launching=(), **options):
         if self.family == "mpich":  # see mpich_idle.c
             env = self.stage.environment(options.pop("env", None))
             idle = self.stage.folder.parent / "test/mpi/libmpich_idle.so"
             preload = ":".join(filter(None, [env.get("LD_PRELOAD"), str(idle)]))
             options["env"] = {**env, "LD_PRELOAD": preload}
-        ended = self.stage.run(*self.command(ranks), *command, **options)
+        start = self.command(ranks, launching)
+        ended = self.stage.run(*start, *command, **options)
         if self.family == "openmpi" and ended.status != 0 and crashed(ended.err):
             warnings.warn(f"a rank of {command} crashed: {ended.out}\n{ended.err}", stacklevel=2)
-            ended = self.stage.run(*self.command(ranks), *command, **options)
+            ended = self.stage.run(*start, *command, **options)
         return ended
 
     def perf(self, ranks, *arguments, run=("--sim", "cuda:4"), **options):
@@ -178,12 +179,13 @@ def faulty(mpi, faulty_library):
         wrapper = [] if options.get("run") is None else options["run"]
         inner = ["sh", "-c", 'LD_PRELOAD="$0${LD_PRELOAD:+:$LD_PRELOAD}" exec "$@"', preload]
         return mpi.run(
-            2,
+            options.get("ranks", 2),
             *wrapper,
             *inner,
             mpi.stage.bin / options.get("tool", "xccl-perf"),
             *arguments,
             env={"FAULTY": fault},
+            launching=options.get("launching", ()),
         )
 
     return run

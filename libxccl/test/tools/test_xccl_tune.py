@@ -322,6 +322,17 @@ def test_wrong_result(faulty, mpi, tmp_path):
     assert not samples(tmp_path / "t/state") and not list((tmp_path / "t").glob("*.table"))
 
 
+@pytest.mark.release_only
+def test_timeout_with_idle_ranks(faulty, mpi, tmp_path):
+    """They wait for those that measure, and the launcher may leave them alone, as srun does."""
+    alone = ["-disable-auto-cleanup"] if mpi.family == "mpich" else []
+    run = [mpi.stage.bin / "xccl-run", "--sim", "cuda:3"]
+    options = ["--output", tmp_path / "t", *QUICK, "--coll", "allreduce", "--timeout", "1"]
+    ended = faulty("hang", *options, run=run, tool="xccl-tune", ranks=3, launching=alone)
+    assert ended.status != 0
+    assert "xccl-tune: TIMEOUT: rank " in ended.err and "took more than 1 s" in ended.err
+
+
 def test_path_that_changes(faulty, mpi, tmp_path):
     """The time of another path is no sample of the one that was asked for."""
     run = [mpi.stage.bin / "xccl-run", "--sim", "cuda:2"]

@@ -333,7 +333,7 @@ void perf_agree_on_seed(struct perf_run *run);
 bool perf_case_begin(const struct perf_run *run, enum perf_test test, size_t bytes,
                      struct perf_case *pc);
 void perf_case_end(const struct perf_run *run, struct perf_case *pc);
-/* End the process if the case takes longer than --timeout; alarm(0) ends the watch. */
+/* End the job if the case takes longer than --timeout; alarm(0) ends the watch. */
 void perf_watch(const struct perf_run *run, const struct perf_case *pc);
 /* Is stderr one? Most launchers put a pipe between a rank and the terminal. */
 bool perf_on_terminal(void);

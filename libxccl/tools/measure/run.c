@@ -14,11 +14,42 @@ enum { EXIT_TIMEOUT = 124 };
 /* What the watchdog says; made beforehand, as a signal handler may only write. */
 static char watched[256];
 
-static void on_alarm(int signal_number)
+/* Seconds that MPI has to end the job. */
+enum { ABORT_TIME = 10 };
+
+static void on_last_alarm(int signal_number)
 {
     (void)signal_number;
-    (void)!write(STDERR_FILENO, watched, strlen(watched));
     _exit(EXIT_TIMEOUT);
+}
+
+/*
+ * Not every launcher ends the other ranks when one has left (srun does not by itself), and those
+ * that take no part in the call would wait for ever: MPI has to tell it. That is nothing that a
+ * signal handler may do, but the process ends either way: where MPI waits for a lock that the
+ * interrupted call holds, by the next alarm.
+ */
+static void on_alarm(int signal_number)
+{
+    const struct timespec second = {1, 0};
+
+    (void)signal_number;
+    (void)!write(STDERR_FILENO, watched, strlen(watched));
+    signal(SIGALRM, on_last_alarm);
+    alarm(ABORT_TIME);
+    /* The launcher ends with the job, and is to pass on before what the ranks have written. */
+    nanosleep(&second, NULL);
+    PMPI_Abort(MPI_COMM_WORLD, EXIT_TIMEOUT);
+    _exit(EXIT_TIMEOUT);
+}
+
+/* The handler itself can be interrupted by the next alarm. */
+static void catch_alarm(void)
+{
+    struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_NODEFER | SA_RESTART};
+
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGALRM, &action, NULL);
 }
 
 void perf_watch(const struct perf_run *run, const struct perf_case *pc)
@@ -29,7 +60,7 @@ void perf_watch(const struct perf_run *run, const struct perf_case *pc)
     snprintf(watched, sizeof(watched),
              "%s: TIMEOUT: rank %d: %s of %zu bytes took more than %ld s (--timeout)\n", run->tool,
              run->rank, perf_test_name(pc->test), pc->bytes, run->opt.timeout);
-    signal(SIGALRM, on_alarm);
+    catch_alarm();
     alarm((unsigned)run->opt.timeout);
 }
 
