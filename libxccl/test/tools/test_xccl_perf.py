@@ -734,8 +734,9 @@ class TestWrapper:
                 program.chmod(0o755)
 
             def run(**env):
-                drop = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK")
-                left = [name for name in drop if name not in env]
+                drop = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMI_FD", "PMIX_RANK")
+                more = ("MPI_LOCALRANKID", "SLURM_STEP_ID", "LD_LIBRARY_PATH")
+                left = [name for name in drop + more if name not in env]
                 return stage.run(tmp_path / "bin/xccl-perf", "a b", env=env, drop=left)
 
             return run
@@ -778,6 +779,34 @@ class TestWrapper:
         ended = make("mpich")(OMPI_COMM_WORLD_RANK="0")
         assert ended.status == 1
         assert "openmpi" in ended.err and "built for: mpich" in ended.err
+        assert "XCCL_MPI=mpich" in ended.err
+
+    def test_hydra_is_mpichs_own(self, make):
+        ended = make("openmpi")(PMI_RANK="0", MPI_LOCALRANKID="0")
+        assert ended.status == 1 and "built for: openmpi" in ended.err
+        assert "XCCL_MPI=openmpi" in ended.err
+
+    @pytest.mark.parametrize("variable", ["PMI_RANK", "PMIX_RANK"])
+    @pytest.mark.parametrize("family", ["openmpi", "mpich"])
+    def test_slurm_with_one_built(self, make, variable, family):
+        """Slurm's PMI serves either MPI, and there is nothing to choose."""
+        run = make(family)
+        assert (
+            run(SLURM_STEP_ID="0", PMI_FD="5", **{variable: "0"}).good().out == f"{family} a b\n"
+        )
+
+    def test_slurm_with_both_built(self, make, tmp_path):
+        """The first MPI on LD_LIBRARY_PATH; without one it is MPICH's interface."""
+        run, folders = make("openmpi", "mpich"), []
+        for file in ("libfoo.so", "libmpi_abi.so.0", "libmpi.so.40", "libmpi.so.12"):
+            folders.append(tmp_path / f"with {file}")
+            folders[-1].mkdir()
+            (folders[-1] / file).touch()
+        step = {"PMI_RANK": "0", "SLURM_STEP_ID": "0", "PMI_FD": "5"}
+        for order, family in ((folders, "openmpi"), (folders[::-1], "mpich"), ([], "mpich")):
+            path = ":".join(map(str, order))
+            assert run(LD_LIBRARY_PATH=path, **step).good().out == f"{family} a b\n"
+        assert run(LD_LIBRARY_PATH=path, XCCL_MPI="openmpi", **step).good().out == "openmpi a b\n"
 
     def test_none_built(self, make):
         ended = make()()
