@@ -558,6 +558,23 @@ def test_refusals(stage, arguments, words):
 
 @pytest.mark.release_only
 @pytest.mark.parametrize(
+    ("arguments", "head"),
+    [
+        (["--coll", "bcast"], "root 0"),
+        (["--coll", "allreduce"], "op sum, in place"),
+        (["--coll", "alltoall"], "in place"),
+        (["--coll", "bcast,reduce"], "op sum, root 0, in place but bcast"),
+    ],
+)
+def test_head(any_mpi, arguments, head):
+    """It has what applies to the collectives that are measured, and nothing else."""
+    options = ["--mem", "host", "--max", "4", "--iters", "1", "--in-place"]
+    ended = any_mpi.perf(2, *options, *arguments, run=None).good()
+    assert f"\n# type float, {head}, seed " in ended.out
+
+
+@pytest.mark.release_only
+@pytest.mark.parametrize(
     ("arguments", "why"),
     [
         (["--min", "4", "--max", "4g", "--type", "int8", "--mem", "host"], "MPI cannot take"),

@@ -203,6 +203,7 @@ const char *perf_test_name(enum perf_test test);
 const char *perf_test_bytes(enum perf_test test); /* what "bytes" means, for the listing */
 bool        perf_test_reduces(enum perf_test test);
 bool        perf_test_rooted(enum perf_test test);
+bool        perf_test_in_place(enum perf_test test); /* MPI_IN_PLACE can be given */
 bool        perf_test_is_message(enum perf_test test);
 bool        perf_test_is_halo(enum perf_test test);
 /* nccl-tests' factor: bus per algorithm bandwidth. */

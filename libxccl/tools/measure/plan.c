@@ -357,7 +357,7 @@ bool perf_case_plan(const struct perf_run *run, enum perf_test test, size_t byte
     pc->test = test;
     pc->bytes = perf_test_round(run, test, bytes);
     pc->count = pc->bytes / run->type->size;
-    pc->in_place = run->opt.in_place && !perf_test_is_message(test) && (test != PERF_BCAST);
+    pc->in_place = run->opt.in_place && perf_test_in_place(test);
     pc->rest_untouched = true;
     pc->timed = true;
     pc->share = 1;

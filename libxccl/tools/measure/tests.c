@@ -54,6 +54,11 @@ bool perf_test_rooted(enum perf_test test)
     return tests[test].rooted;
 }
 
+bool perf_test_in_place(enum perf_test test)
+{
+    return !perf_test_is_message(test) && (test != PERF_BCAST);
+}
+
 bool perf_test_is_message(enum perf_test test)
 {
     return test >= PERF_NUM_COLLS;

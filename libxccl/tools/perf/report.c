@@ -33,6 +33,31 @@ static void print_device(const struct perf_run *run, FILE *out)
             run->dev->name, run->device, name);
 }
 
+static bool one_is(const struct perf_run *run, bool (*such)(enum perf_test))
+{
+    for (int test = 0; test < PERF_NUM_TESTS; test++) {
+        if (((run->opt.tests & (1U << test)) != 0) && such((enum perf_test)test)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What the calls are given, as far as they take it. */
+static void print_type(const struct perf_run *run, FILE *out)
+{
+    fprintf(out, "# type %s", run->type->name);
+    if (one_is(run, perf_test_reduces)) {
+        fprintf(out, ", op %s", run->op->name);
+    }
+    if (one_is(run, perf_test_rooted)) {
+        fprintf(out, ", root %d", run->opt.root);
+    }
+    if (run->opt.in_place && one_is(run, perf_test_in_place)) {
+        fprintf(out, ", in place%s", ((run->opt.tests >> PERF_BCAST) & 1) != 0 ? " but bcast" : "");
+    }
+}
+
 void perf_report_header(const struct perf_run *run)
 {
     char library[MPI_MAX_LIBRARY_VERSION_STRING];
@@ -52,11 +77,7 @@ void perf_report_header(const struct perf_run *run)
         fprintf(out, "# communicators of %d: %s\n", run->nranks, run->opt.groups);
     }
     print_device(run, out);
-    fprintf(out, "# type %s", run->type->name);
-    if (!perf_test_is_message((enum perf_test)(ffs((int)run->opt.tests) - 1))) {
-        fprintf(out, ", op %s, root %d%s", run->op->name, run->opt.root,
-                run->opt.in_place ? ", in place" : "");
-    }
+    print_type(run, out);
     if (run->opt.nonblocking) {
         fprintf(out, ", nonblocking beside %g us of work", run->opt.work);
     }
