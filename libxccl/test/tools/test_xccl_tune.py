@@ -5,8 +5,12 @@ Times of the simulation mean nothing: that a table follows from times is tested 
 """
 
 import json
+import os
 import re
 import shlex
+import signal
+import subprocess
+import time
 from pathlib import Path
 
 import jsonschema
@@ -26,6 +30,14 @@ def tune(mpi, ranks, folder, *arguments, run=("--sim", "cuda:4"), **options):
     wrapper = [] if run is None else [mpi.stage.bin / "xccl-run", *run]
     command = [*wrapper, mpi.stage.bin / "xccl-tune", "--output", folder, *QUICK]
     return mpi.run(ranks, *command, *arguments, **options)
+
+
+def wait_for(condition):
+    for _ in range(300):
+        if condition():
+            return
+        time.sleep(0.1)
+    raise AssertionError("waited for nothing")
 
 
 def rows(path):
@@ -331,6 +343,34 @@ def test_timeout_with_idle_ranks(faulty, mpi, tmp_path):
     ended = faulty("hang", *options, run=run, tool="xccl-tune", ranks=3, launching=alone)
     assert ended.status != 0
     assert "xccl-tune: TIMEOUT: rank " in ended.err and "took more than 1 s" in ended.err
+
+
+@pytest.mark.release_only
+def test_second_signal(faulty_library, mpi, tmp_path):
+    """The first stops the run behind the call that is under way; the next ends one that hangs."""
+    rank = "${OMPI_COMM_WORLD_RANK-$PMI_RANK}"
+    preload = f"LD_PRELOAD={faulty_library}" + "${LD_PRELOAD:+:$LD_PRELOAD}"
+    inner = f"echo $$ > {tmp_path}/part.{rank}; mv {tmp_path}/part.{rank} {tmp_path}/pid.{rank}; "
+    command = [
+        *mpi.command(2),
+        *(mpi.stage.bin / "xccl-run", "--sim", "cuda:2"),
+        *("sh", "-c", f'{inner} export {preload}; exec "$@"', "sh"),
+        *(mpi.stage.bin / "xccl-tune", "--output", tmp_path / "t", *QUICK, "--coll", "allreduce"),
+    ]
+    env = mpi.stage.environment({"FAULTY": "hang"})
+    with subprocess.Popen([str(word) for word in command], env=env) as job:
+        try:
+            wait_for(lambda: (tmp_path / "t/state").exists() and (tmp_path / "pid.1").exists())
+            time.sleep(1)  # in the call
+            pid = int((tmp_path / "pid.1").read_text())
+            for _ in range(2):
+                os.kill(pid, signal.SIGTERM)
+            with pytest.raises(subprocess.TimeoutExpired):
+                job.wait(2.5)
+            os.kill(pid, signal.SIGTERM)
+            assert job.wait(30) != 0
+        finally:
+            job.kill()
 
 
 def test_path_that_changes(faulty, mpi, tmp_path):
