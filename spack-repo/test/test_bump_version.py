@@ -122,6 +122,25 @@ def test_one_command(released):
     assert f"git checkout v{NEXT}`" in (copy / "docs/install/easybuild.md").read_text()
 
 
+def test_the_command_that_it_names_publishes_the_tag(released, tmp_path):
+    """--follow-tags pushes annotated tags only; a lightweight one would stay here, and with it the release."""
+    status, output = ci(released, "release")
+    assert status == 0, output
+    (command,) = re.findall(r"^next: git (push [^,]*),", output, re.M)
+    remote = tmp_path / "remote.git"
+    git(tmp_path, "init", "-q", "--bare", str(remote))
+    branch = git(released, "branch", "--show-current").strip()
+    git(released, "remote", "add", "origin", str(remote))
+    try:
+        git(released, "config", f"branch.{branch}.remote", "origin")
+        git(released, "config", f"branch.{branch}.merge", f"refs/heads/{branch}")
+        git(released, *command.split())
+        assert git(remote, "tag").split() == [f"v{NEXT}"]
+        assert git(remote, "rev-parse", f"v{NEXT}^{{}}") == git(released, "rev-parse", "HEAD")
+    finally:
+        git(released, "remote", "remove", "origin")
+
+
 def test_tag_and_tarball_agree(released):
     """The tarball of the tag, which has the checksum in its recipes, is that of the commit before it."""
     files = {file.name: file.read_bytes() for file in (released / "dist").iterdir()}
