@@ -84,6 +84,24 @@ def test_other_route_and_auto(easybuild):
     assert "preload:\n" in output, output
 
 
+def test_settings_leave_nothing(easybuild):
+    """Site and route as EasyBuild's own modules: a value of the user's comes back."""
+    folder = EASYCONFIGS / "settings"
+    easybuild.eb(
+        folder / "frontier/xccl-settings-xccl.eb", folder / "dgx-h100/xccl-settings-ucc-ccl.eb"
+    )
+    core = easybuild.folder() / "prefix" / "modules" / "all" / "Core"
+    for route, shown in (("xccl", "frontier:PHB:"), ("ucc-ccl", "dgx-h100:LOC:=mlx5_0,")):
+        status, output = easybuild.shell(
+            f"module use {core}; export NCCL_NET_GDR_LEVEL=LOC; env | grep -v ^_ | sort >b; "
+            f"module load xccl-settings/{route}; "
+            "echo $XCCL_SITE:$NCCL_NET_GDR_LEVEL:$NCCL_IB_HCA; module purge; "
+            "env | grep -v -e ^_ -e LMOD_FAMILY | sort >a; diff b a"
+        )
+        assert status == 0, output
+        assert output.startswith(shown), output
+
+
 def test_built_for_the_toolchain_only(easybuild):
     """The MPI of the toolchain is built for, and no other that the machine happens to have."""
     easybuild.install()

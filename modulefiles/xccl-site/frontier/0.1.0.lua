@@ -47,15 +47,16 @@ if mode() == "load" then
    end
 end
 
--- Lmod does not quote a leading =, and zsh takes such a word for the name of a command (until Lmod quotes it): in zsh such
--- a value has a blank in front on the way through Lmod, and so has one of the user's, which comes back at unload.
+-- Lmod does not quote a leading =, and zsh takes such a word for the name of a command (until Lmod quotes it): in zsh
+-- such a value has a blank in front on the way through Lmod, and so has one of the user's, which comes back at unload.
 local function push_equals(name, value)
    if myShellName() ~= "zsh" or mode() == "show" then
       pushenv(name, value)
       return
    end
    local own = os.getenv(name) or ""
-   local stack = os.getenv("__LMOD_STACK_" .. name) or "" -- in base64; new Lmods leave the user's value there at unload
+   -- in base64; new Lmods leave the user's value there at unload
+   local stack = os.getenv("__LMOD_STACK_" .. name) or ""
    if mode() == "load" and own:find("^=") and (stack == "" or stack:find("^P[Q-Za-f][^:]*$")) then
       pushenv(name, " " .. own)
    end

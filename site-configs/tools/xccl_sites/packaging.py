@@ -79,15 +79,14 @@ def externals(site, software):
 
 
 def pieces(value, width=90):
-    """A Python string, cut behind each # where it is long."""
-    if len(value) <= width:
-        return repr(value)
+    """A string of Lua, cut behind each # where it is long."""
     lines = [""]
-    for part in value.replace("#", "#\n").split("\n"):
+    for part in value.replace("#", "#\n").split("\n") if len(value) > width else [value]:
         if len(lines[-1] + part) > width:
             lines.append("")
         lines[-1] += part
-    return "(\n" + "\n".join(f"        {line!r}" for line in lines) + "\n    )"
+    quoted = [f'"{line}"' for line in lines if line] or ['""']
+    return " ..\n        ".join(quoted)
 
 
 def values(site, software):
