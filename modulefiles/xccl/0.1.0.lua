@@ -91,6 +91,8 @@ local detectors = { -- tried in this order: kind, what to look at, patterns, sit
 local mpi_modules = { -- module, family
    {"OpenMPI", "openmpi"},
    {"openmpi", "openmpi"},
+   {"openmpi4", "openmpi"},
+   {"openmpi5", "openmpi"},
    {"hpcx", "openmpi"},
    {"hpcx-mpi", "openmpi"},
    {"MPICH", "mpich"},
@@ -100,10 +102,12 @@ local mpi_modules = { -- module, family
    {"ParaStationMPI", "mpich"},
    {"psmpi", "mpich"},
    {"MVAPICH2", "mpich"},
+   {"mvapich2", "mpich"},
    {"mvapich", "mpich"},
    {"mvapich-plus", "mpich"},
    {"impi", "mpich"},
    {"intel-mpi", "mpich"},
+   {"intel-oneapi-mpi", "mpich"},
 }
 
 local function first_line(path)

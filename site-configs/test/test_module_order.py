@@ -5,7 +5,7 @@ import os
 import shutil
 
 import pytest
-from site_lmod import OWN, VERSION, left_over, loaded, needs_lmod, short, shown
+from site_lmod import OWN, VERSION, left_over, loaded, needs_lmod, short, shown, write_modules
 from site_tree import install
 
 pytestmark = needs_lmod
@@ -87,6 +87,26 @@ def test_a_route_is_compared_with_an_mpi_that_is_loaded_before_it(lmod):
     _, done = lmod("load mpich xccl xccl-route/ucc", "load xccl-route/ucc xccl mpich", fail=True)
     assert done.stdout.split() == ["status=1", "status=0"]
     assert "goes through Open MPI, but mpich is loaded" in shown(done.stderr)
+
+
+@pytest.mark.parametrize("mpi", ["mvapich2", "intel-oneapi-mpi", "MVAPICH2", "impi"])
+def test_every_name_of_an_mpi_without_ucc_is_known(lmod, tmp_path, mpi):
+    """Spack's, OpenHPC's and EasyBuild's."""
+    tree = write_modules(tmp_path / "mpi", {f"{mpi}/1.0": {}})
+    for route in ("ucc", "ucc-ccl"):
+        _, done = lmod(f"load {mpi} xccl xccl-route/{route}", extra=[tree], fail=True)
+        assert done.stdout.split() == ["status=1"]
+        assert f"goes through Open MPI, but {mpi} is loaded" in shown(done.stderr)
+
+
+@pytest.mark.parametrize("mpi", ["openmpi4", "openmpi5"])
+def test_every_name_of_open_mpi_is_known(lmod, tmp_path, mpi):
+    """OpenHPC's too: the build of the interposer for it must be there."""
+    modules = write_modules(tmp_path / "mpi", {f"{mpi}/1.0": {}})
+    tree = install(tmp_path / "tree")
+    (tree / "lib/xccl/libxccl-mpi-openmpi.so").unlink()
+    _, done = lmod(f"load {mpi} xccl", extra=[modules], fail=True, tree=tree)
+    assert f"{mpi} is loaded, but this xccl was built for: mpich" in shown(done.stderr)
 
 
 @pytest.mark.parametrize("site", ["juwels-booster", "frontier", "sim"])

@@ -49,7 +49,7 @@ if mode() == "load" then
       LmodError("route ucc-ccl cannot work on site " .. site .. ": " .. refused[site] ..
                 ".\nUse the default instead:\n    module load xccl-route/xccl")
    end
-   for _, module in ipairs({"MPICH", "mpich", "cray-mpich", "cray-mpich-abi", "ParaStationMPI", "psmpi", "MVAPICH2", "mvapich", "mvapich-plus", "impi", "intel-mpi"}) do
+   for _, module in ipairs({"MPICH", "mpich", "cray-mpich", "cray-mpich-abi", "ParaStationMPI", "psmpi", "MVAPICH2", "mvapich2", "mvapich", "mvapich-plus", "impi", "intel-mpi", "intel-oneapi-mpi"}) do
       if isloaded(module) then
          LmodError("route ucc-ccl goes through Open MPI, but " .. module .. " is loaded; load Open MPI first, for example\n" ..
                    "    module load openmpi")
