@@ -2,6 +2,8 @@
 """The easyconfigs under a real EasyBuild: checked, resolved against upstream's, installed, loaded, run."""
 
 import re
+import runpy
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,10 @@ ALL = sorted(EASYCONFIGS.glob("**/*.eb"))
 # Names that are JSC's own (Stages/2023); upstream has neither.
 JSC_ONLY = "CUDA,NCCL"
 ROBOT = f"--robot-paths={EASYCONFIGS}:{EASYCONFIGS / 'cpe'}:{EASYCONFIGS / 'system'}:"
+# What EasyBuild gives an easyconfig, as far as those of xccl use it.
+KNOWN = {name: name for name in ("EXTERNAL_MODULE", "SOURCE_TAR_GZ", "SYSTEM")} | {
+    "SHLIB_EXT": "so"
+}
 # The names of flat modules ask for no easyconfig of a dependency.
 FLAT = "--module-naming-scheme=EasyBuildMNS"
 
@@ -122,6 +128,25 @@ def test_kernels_by_dependencies_only(path):
         ("XCCL_HIPCC", re.search(r"'(rocm/[\d.]+', EXTERNAL_MODULE|RCCL',)|cpeGNU", text)),
     ):
         assert bool(re.search(rf"-D{option}=[ ']", text)) != bool(wanted), option
+
+
+def shared_object(file):
+    file.parent.mkdir(parents=True)
+    command = ["cc", "-shared", "-x", "c", "-", "-o", file]
+    subprocess.run(command, input=b"int here;\n", check=True, timeout=60)
+
+
+@pytest.mark.parametrize(
+    "path", [p for p in ALL if p.name.startswith("xccl-0")], ids=lambda p: p.stem
+)
+def test_an_interposer_that_is_not_loaded_is_found(path, tmp_path):
+    """The loader says that an object is missing, and runs the program all the same."""
+    commands = runpy.run_path(path, KNOWN)["sanity_check_commands"]
+    (command,) = [one for one in commands if "LD_PRELOAD" in one]
+    command = command % {"installdir": tmp_path}
+    assert subprocess.run(["bash", "-c", command], timeout=60, check=False).returncode != 0
+    shared_object(tmp_path / "lib/libxccl-mpi.so")
+    assert subprocess.run(["bash", "-c", command], timeout=60, check=False).returncode == 0
 
 
 @pytest.mark.parametrize(

@@ -168,7 +168,10 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
         if self.spec.satisfies("~mpi"):
             raise SkipTest("built without MPI")
         true = which("true", required=True)
-        true(extra_env={"LD_PRELOAD": join_path(self.prefix.lib, "libxccl-mpi.so")})
+        preload = {"LD_PRELOAD": join_path(self.prefix.lib, "libxccl-mpi.so")}
+        # the loader only says so, if it cannot load it
+        said = true(extra_env=preload, output=str, error=str)
+        assert not said.strip(), said
 
     def test_interposed(self):
         """an MPI program's allreduce on simulated GPUs is taken over and verified"""
