@@ -42,7 +42,7 @@ install: ## build and install into PREFIX
 	@ci/bootstrap --check build
 	@ci/build "$(BUILD)/install" -DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_INSTALL_PREFIX=$(abspath $(PREFIX))" \
 	    -DCMAKE_INSTALL_LIBDIR=lib $(OPTIONS)
-	@cmake --install "$(BUILD)/install" --prefix "$(abspath $(PREFIX))"
+	@umask 022 && cmake --install "$(BUILD)/install" --prefix "$(abspath $(PREFIX))"
 	@ci/install-tree --site "$(SITE)" --sites "$(SITES)" "$(PREFIX)"
 
 uninstall: ## remove from PREFIX what make install put there

@@ -9,6 +9,7 @@
 set -eu
 LC_ALL=C
 export LC_ALL
+umask 022 # as the files that are recorded
 
 [ $# -eq 2 ] || {
     echo "usage: manifest.sh PREFIX PART <list" >&2

@@ -4,6 +4,7 @@
 import os
 import re
 import shutil
+import stat
 import subprocess
 import sys
 import tarfile
@@ -460,6 +461,47 @@ def test_checking_writes_nothing(tmp_path):
     done = install_tree("--check", "--site", "sim", tmp_path / "a/b")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert not list(tmp_path.iterdir())
+
+
+def closed_to_others(prefix):
+    """What lies in @p prefix, itself included, and is not open to all users."""
+    modes = {path: path.stat().st_mode for path in [prefix, *prefix.rglob("*")]}
+    return [
+        p
+        for p, mode in modes.items()
+        if mode & 0o044 != 0o044 or (stat.S_ISDIR(mode) and not mode & 1)
+    ]
+
+
+@pytest.mark.parametrize("umask", [0o027, 0o077])
+def test_all_users_can_use_what_root_installs(umask, tmp_path):
+    """Also where neither root's umask nor that of the checkout lets others read."""
+    top = tmp_path / "top"
+    for name in (
+        "ci",
+        "docs",
+        "env",
+        "libxccl/VERSION",
+        "libxccl/cmake",
+        "modulefiles",
+        "site-configs",
+    ):
+        source = TOP / name
+        (top / name).parent.mkdir(parents=True, exist_ok=True)
+        copy = shutil.copytree if source.is_dir() else shutil.copy
+        copy(source, top / name, **({"symlinks": True} if source.is_dir() else {}))
+    for page in TOP.glob("[A-Z]*"):
+        if page.is_file():
+            shutil.copy(page, top)
+    subprocess.run(["chmod", "-R", "go=", top], check=True)
+    prefix = tmp_path / "deep/prefix"
+    subprocess.run(
+        [top / "ci/install-packaged", "--site", "sim", prefix],
+        umask=umask, capture_output=True, timeout=60, check=True,
+    )  # fmt: skip
+    assert (prefix / "share/xccl/packaged/xccl-auto").is_dir()
+    assert closed_to_others(prefix) == []
+    assert closed_to_others(prefix.parent) == []
 
 
 def test_make_install_puts_the_libraries_into_lib(tmp_path):

@@ -8,6 +8,7 @@ import subprocess
 import tarfile
 from pathlib import Path
 
+import plain_install  # in ci, which conftest.py adds to the path
 import pytest
 import yaml
 
@@ -149,6 +150,21 @@ def test_unknown_site_is_refused(tmp_path):
     output = run(TOP / "ci" / "install-packaged", "--site", "nowhere", tmp_path, fails=True)
     assert "unknown site 'nowhere'; sites: alps " in output
     assert not list(tmp_path.iterdir()), "something was installed all the same"
+
+
+def test_all_users_can_use_what_root_installs(plain, tmp_path):
+    """The step of `make install`, under an umask that lets nobody else read: CMake's folders and bytecode follow it."""
+    build, prefix = tmp_path / "build", tmp_path / "deep/prefix"
+    build.mkdir()
+    (build / "install").symlink_to(plain_install.build_folder())
+    command = ["make", "--dry-run", "install", f"PREFIX={prefix}", f"BUILD={build}"]
+    lines = run(*command, cwd=TOP).splitlines()
+    (step,) = [line for line in lines if "cmake --install" in line]
+    run("sh", "-c", step, umask=0o077)
+    there = list(prefix.parent.rglob("*"))
+    assert [path for path in there if path.suffix == ".pyc"]
+    modes = {path: path.stat().st_mode & (0o055 if path.is_dir() else 0o044) for path in there}
+    assert [str(path) for path, mode in modes.items() if mode not in (0o055, 0o044)] == []
 
 
 @pytest.mark.thorough  # EasyBuild's tests build the tarball as well
