@@ -14,10 +14,8 @@ default:
     set _xccl_refused = 'there is no such route; routes: xccl ucc ucc-ccl mpi'
 endsw
 # pml/ob1 knows nothing of the GPU's memory beside InfiniBand; JSC's OpenMPI-settings choose the same (JSC
-# easyconfigs, overlay of JUPITER)
+# easyconfigs, Overlays/jupiter_overlay)
 set _xccl_names = ($_xccl_names OMPI_MCA_pml); set _xccl_values = ($_xccl_values:q '=ucx')
-# the process manager Open MPI was built for (JSC easyconfigs, overlay of JUPITER)
-set _xccl_names = ($_xccl_names SLURM_MPI_TYPE); set _xccl_values = ($_xccl_values:q '=pmix_v4')
 switch ($_xccl_route:q)
 case xccl:
     # what xccl leaves to MPI must not open a second set of NCCL communicators on the same GPU, which can

@@ -8,10 +8,8 @@ switch $_xccl_route
 end
 test -z "$_xccl_refused"; and _xccl_begin
 # pml/ob1 knows nothing of the GPU's memory beside InfiniBand; JSC's OpenMPI-settings choose the same (JSC
-# easyconfigs, overlay of JUPITER)
+# easyconfigs, Overlays/jupiter_overlay)
 _xccl_set OMPI_MCA_pml 'ucx'
-# the process manager Open MPI was built for (JSC easyconfigs, overlay of JUPITER)
-_xccl_set SLURM_MPI_TYPE 'pmix_v4'
 switch $_xccl_route
     case xccl
         # what xccl leaves to MPI must not open a second set of NCCL communicators on the same GPU, which can

@@ -9,10 +9,8 @@ esac
 [ -z "$_xccl_refused" ] || return 1
 _xccl_begin
 # pml/ob1 knows nothing of the GPU's memory beside InfiniBand; JSC's OpenMPI-settings choose the same (JSC
-# easyconfigs, overlay of JUPITER)
+# easyconfigs, Overlays/jupiter_overlay)
 _xccl_set OMPI_MCA_pml 'ucx'
-# the process manager Open MPI was built for (JSC easyconfigs, overlay of JUPITER)
-_xccl_set SLURM_MPI_TYPE 'pmix_v4'
 case $_xccl_route in
 xccl)
     # what xccl leaves to MPI must not open a second set of NCCL communicators on the same GPU, which can

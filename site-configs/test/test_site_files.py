@@ -13,7 +13,7 @@ import yaml
 from site_tree import TOP
 from xccl_sites.check import age_warnings, check_all, check_site, cpu_list
 from xccl_sites.load import Fault, read_yaml
-from xccl_sites.model import detectors
+from xccl_sites.model import detectors, launch_variables, mpi_needs, shell_variables
 
 CONFIGS = TOP / "site-configs"
 RENDER = CONFIGS / "tools/render"
@@ -280,6 +280,16 @@ def test_no_site_switches_gpus_off_for_the_shell():
         assert not re.search(r"MPICH_GPU_SUPPORT_ENABLED\W+0", text), file
     launch = (CONFIGS / "alps/launch.env").read_text(encoding="utf-8")
     assert "any - MPICH_GPU_SUPPORT_ENABLED 0" in launch
+
+
+def test_no_site_chooses_how_slurm_starts_another_mpi(routes):
+    """Where Open MPI and MPICH are both at home, the module of either says what Slurm has to speak."""
+    for site in check_all(CONFIGS)[1]:
+        families = set(mpi_needs(routes, site).values())
+        names = {
+            variable["name"] for variable in [*shell_variables(site), *launch_variables(site)]
+        }
+        assert len(families) == 1 or "SLURM_MPI_TYPE" not in names, site["name"]
 
 
 def test_a_missing_file_is_an_error(tmp_path):

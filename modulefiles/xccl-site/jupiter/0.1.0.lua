@@ -43,7 +43,5 @@ end
 
 pushenv("XCCL_SITE", "jupiter")
 -- pml/ob1 knows nothing of the GPU's memory beside InfiniBand; JSC's OpenMPI-settings choose the same (JSC
--- easyconfigs, overlay of JUPITER)
+-- easyconfigs, Overlays/jupiter_overlay)
 pushenv("OMPI_MCA_pml", "ucx")
--- the process manager Open MPI was built for (JSC easyconfigs, overlay of JUPITER)
-pushenv("SLURM_MPI_TYPE", "pmix_v4")
