@@ -292,6 +292,16 @@ def test_no_site_chooses_how_slurm_starts_another_mpi(routes):
         assert len(families) == 1 or "SLURM_MPI_TYPE" not in names, site["name"]
 
 
+def test_a_job_on_alps_names_its_uenv():
+    """sbatch passes on none that was started before it, and refuses to be called in one."""
+    job = (CONFIGS / "alps/jobs/uenv.sbatch").read_text(encoding="utf-8")
+    head, _, body = job.partition("\nset -eu\n")
+    assert {"#SBATCH --uenv=YOUR_UENV", "#SBATCH --view=default"} <= set(head.splitlines())
+    assert "YOUR_UENV: for example prgenv-gnu/" in head and "uenv" not in body
+    site = (CONFIGS / "alps/site.yaml").read_text(encoding="utf-8")
+    assert "start it before" not in site
+
+
 def test_a_missing_file_is_an_error(tmp_path):
     with pytest.raises(Fault, match="cannot be read"):
         read_yaml(tmp_path / "none.yaml")
