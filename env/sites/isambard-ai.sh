@@ -11,18 +11,20 @@ xccl | ucc | ucc-ccl | mpi) ;;
 esac
 [ -z "$_xccl_refused" ] || return 1
 _xccl_begin
-# the bootstrap must not run over the management network (BriCS documentation, NCCL guide, env_vars.sh)
-_xccl_set NCCL_SOCKET_IFNAME 'hsn'
-# GPU and port talk directly when they share a host bridge (BriCS documentation, NCCL guide, env_vars.sh)
-_xccl_set NCCL_NET_GDR_LEVEL 'PHB'
-# rings may use different ports on different nodes (BriCS documentation, NCCL guide, env_vars.sh)
-_xccl_set NCCL_CROSS_NIC '1'
-# one channel a port at least (BriCS documentation, NCCL guide, env_vars.sh)
-_xccl_set NCCL_MIN_NCHANNELS '4'
-# small copies to the GPU by the CPU through GDRCopy (BriCS documentation, NCCL guide, env_vars.sh)
-_xccl_set NCCL_GDRCOPY_ENABLE '1'
-# GH200 needs no flush after a receive into device memory (BriCS documentation, NCCL guide, env_vars.sh)
-_xccl_set NCCL_NET_FORCE_FLUSH '0'
+if _xccl_without brics/nccl; then # the module sets these itself
+    # the bootstrap must not run over the management network (BriCS documentation, NCCL guide, env_vars.sh)
+    _xccl_set NCCL_SOCKET_IFNAME 'hsn'
+    # GPU and port talk directly when they share a host bridge (BriCS documentation, NCCL guide, env_vars.sh)
+    _xccl_set NCCL_NET_GDR_LEVEL 'PHB'
+    # rings may use different ports on different nodes (BriCS documentation, NCCL guide, env_vars.sh)
+    _xccl_set NCCL_CROSS_NIC '1'
+    # one channel a port at least (BriCS documentation, NCCL guide, env_vars.sh)
+    _xccl_set NCCL_MIN_NCHANNELS '4'
+    # small copies to the GPU by the CPU through GDRCopy (BriCS documentation, NCCL guide, env_vars.sh)
+    _xccl_set NCCL_GDRCOPY_ENABLE '1'
+    # GH200 needs no flush after a receive into device memory (BriCS documentation, NCCL guide, env_vars.sh)
+    _xccl_set NCCL_NET_FORCE_FLUSH '0'
+fi
 case $_xccl_route in
 xccl)
     # what xccl leaves to MPI must not open a second set of NCCL communicators on the same GPU, which can

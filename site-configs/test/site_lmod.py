@@ -53,7 +53,8 @@ def needs(sites, site):
     """Modules of the stack that @p site wants loaded before."""
     names = {name.split("/")[0] for name in SITE_MODULES}
     wanted = sites[site].get("requires", [])
-    return [next(m for m in need["any_of"] if m in names) for need in wanted]
+    found = [next((m for m in need["any_of"] if m in names), None) for need in wanted]
+    return [module for module in found if module]
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 from site_lmod import OWN, VERSION, left_over, loaded, needs_lmod, short, shown, write_modules
-from site_tree import install
+from site_tree import TOP, install
 
 pytestmark = needs_lmod
 
@@ -97,6 +97,22 @@ def test_every_name_of_an_mpi_without_ucc_is_known(lmod, tmp_path, mpi):
         _, done = lmod(f"load {mpi} xccl xccl-route/{route}", extra=[tree], fail=True)
         assert done.stdout.split() == ["status=1"]
         assert f"goes through Open MPI, but {mpi} is loaded" in shown(done.stderr)
+
+
+def test_isambard_gets_the_nccl_of_its_centre(lmod, tmp_path):
+    """BriCS's module has NCCL and the plugin, and sets the variables: it is loaded, or a warning names it."""
+    job = (TOP / "site-configs/isambard-ai/jobs/gnu.sbatch").read_text(encoding="utf-8")
+    assert job.index("module load brics/nccl\n") < job.index("module load xccl-site")
+    tree = write_modules(tmp_path / "brics", {"brics/nccl/2.26.6-1": {"NCCL_CROSS_NIC": "0"}})
+    commands = ["load cray-mpich", "load xccl-site/isambard-ai xccl", "purge"]
+    seen, done = lmod(*commands, extra=[tree])
+    assert "warning" not in done.stderr
+    assert "brics/nccl/2.26.6-1" in loaded(seen[2])
+    assert (seen[2]["NCCL_CROSS_NIC"], seen[2].get("NCCL_MIN_NCHANNELS")) == ("0", None)
+    assert left_over(seen[0], seen[3]) == {}
+    seen, done = lmod(*commands)
+    assert "NCCL with the plugin for Slingshot is not loaded yet" in shown(done.stderr)
+    assert (seen[2]["NCCL_CROSS_NIC"], seen[2]["NCCL_MIN_NCHANNELS"]) == ("1", "4")
 
 
 @pytest.mark.parametrize("mpi", ["openmpi4", "openmpi5"])

@@ -24,6 +24,18 @@ if mode() == "load" and not isloaded("xccl-site/isambard-ai") then
    LmodError("these are settings of Isambard-AI, whose site is not loaded; load it first, for example\n" ..
              "    module load xccl-site/isambard-ai xccl xccl-settings/isambard-ai")
 end
+
+-- brics/nccl sets these itself; what was true at load holds at unload
+local plugin
+if mode() == "unload" then
+   plugin = os.getenv("_XCCL_SETTINGS_PLUGIN") == "brics/nccl"
+else
+   plugin = isloaded("brics/nccl")
+end
+setenv("_XCCL_SETTINGS_PLUGIN", plugin and "brics/nccl" or "none")
+if plugin then
+   return
+end
 -- completion queues overflow at scale (BriCS documentation, NCCL guide, env_vars.sh)
 pushenv("FI_CXI_DEFAULT_CQ_SIZE", "131072")
 -- transmit queues run dry at scale (BriCS documentation, NCCL guide, env_vars.sh)

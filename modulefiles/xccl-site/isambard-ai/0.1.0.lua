@@ -25,6 +25,9 @@ if mode() == "load" then
    if not (isloaded("cray-mpich")) then
       LmodMessage("xccl: warning: MPI is not loaded yet (cray-mpich); before you run, load it, for example\n    module load PrgEnv-gnu cray-mpich")
    end
+   if not (isloaded("brics/nccl") or isAvail("brics/nccl")) then -- loaded below, where it is
+      LmodMessage("xccl: warning: NCCL with the plugin for Slingshot is not loaded yet (brics/nccl); before you run, load it, for example\n    module load brics/nccl")
+   end
    if isloaded("xccl-route/ucc") then
       LmodError("route ucc cannot work on Isambard-AI: UCC needs UCX, and Slingshot has libfabric only; Cray MPICH has no UCC either.\nLoad another first, for example\n    module load xccl-route/xccl")
    end
@@ -63,15 +66,32 @@ local function push_equals(name, value)
 end
 
 pushenv("XCCL_SITE", "isambard-ai")
--- the bootstrap must not run over the management network (BriCS documentation, NCCL guide, env_vars.sh)
-push_equals("NCCL_SOCKET_IFNAME", "hsn")
--- GPU and port talk directly when they share a host bridge (BriCS documentation, NCCL guide, env_vars.sh)
-pushenv("NCCL_NET_GDR_LEVEL", "PHB")
--- rings may use different ports on different nodes (BriCS documentation, NCCL guide, env_vars.sh)
-pushenv("NCCL_CROSS_NIC", "1")
--- one channel a port at least (BriCS documentation, NCCL guide, env_vars.sh)
-pushenv("NCCL_MIN_NCHANNELS", "4")
--- small copies to the GPU by the CPU through GDRCopy (BriCS documentation, NCCL guide, env_vars.sh)
-pushenv("NCCL_GDRCOPY_ENABLE", "1")
--- GH200 needs no flush after a receive into device memory (BriCS documentation, NCCL guide, env_vars.sh)
-pushenv("NCCL_NET_FORCE_FLUSH", "0")
+
+-- brics/nccl sets the variables of the plugin itself; what was true at load holds at unload
+local plugin
+if mode() == "unload" then
+   plugin = os.getenv("_XCCL_SITE_PLUGIN") == "brics/nccl"
+else
+   plugin = isloaded("brics/nccl")
+   if not plugin and isAvail("brics/nccl") then
+      plugin = true
+   end
+end
+setenv("_XCCL_SITE_PLUGIN", plugin and "brics/nccl" or "none")
+if plugin then
+   depends_on("brics/nccl")
+end
+if not plugin then
+   -- the bootstrap must not run over the management network (BriCS documentation, NCCL guide, env_vars.sh)
+   push_equals("NCCL_SOCKET_IFNAME", "hsn")
+   -- GPU and port talk directly when they share a host bridge (BriCS documentation, NCCL guide, env_vars.sh)
+   pushenv("NCCL_NET_GDR_LEVEL", "PHB")
+   -- rings may use different ports on different nodes (BriCS documentation, NCCL guide, env_vars.sh)
+   pushenv("NCCL_CROSS_NIC", "1")
+   -- one channel a port at least (BriCS documentation, NCCL guide, env_vars.sh)
+   pushenv("NCCL_MIN_NCHANNELS", "4")
+   -- small copies to the GPU by the CPU through GDRCopy (BriCS documentation, NCCL guide, env_vars.sh)
+   pushenv("NCCL_GDRCOPY_ENABLE", "1")
+   -- GH200 needs no flush after a receive into device memory (BriCS documentation, NCCL guide, env_vars.sh)
+   pushenv("NCCL_NET_FORCE_FLUSH", "0")
+end

@@ -94,11 +94,12 @@ def doctor_command(site):
 
 
 def plugin_needs(site):
-    """[module] of which one has to be loaded before the site's plugin: what is required beside MPI."""
+    """[module] of which one has to be loaded before the site's plugin: what is required beside MPI and itself."""
+    plugin = site.get("plugin", {}).get("module")
     return [
         module
         for need in site.get("requires", [])
-        if need["what"] != "MPI"
+        if need["what"] != "MPI" and need["any_of"] != [plugin]
         for module in need["any_of"]
     ]
 
