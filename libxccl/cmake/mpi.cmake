@@ -8,6 +8,7 @@
 #       XCCL_MPIEXEC_<family>      the launcher beside the wrapper, or empty
 #       xccl_mpi_hdr_<family>      target: how to find mpi.h, nothing to link
 #       xccl_mpi_link_<family>     target: the same and the MPI library
+#       XCCL_MPI_GPU_LINK          options for a program of MPICH's family: Cray MPICH's GPU transport layer, or empty
 #
 # The wrappers are asked for their flags (-show, which all families know) rather than used as the
 # compiler, so that one CMake run builds for all families. FindMPI finds one MPI only.
@@ -131,6 +132,25 @@ function(_xccl_mpi_targets family compile link)
   target_link_libraries(xccl_mpi_link_${family} INTERFACE xccl_mpi_hdr_${family} ${libraries})
 endfunction()
 
+# Cray MPICH asks the program for its GPU transport layer, and ends it in MPI_Init where the site asks for GPU support and
+# the layer is not linked. Cray's cc links it by these variables of the modules; no wrapper that has -show does.
+function(_xccl_mpi_gpu_link result_var)
+  set(${result_var} "" PARENT_SCOPE)
+  set(target "$ENV{CRAY_ACCEL_TARGET}") # of craype-accel-*: nvidia80, amd_gfx90a
+  set(libraries "$ENV{PE_MPICH_GTL_LIBS_${target}}")
+  if(NOT target OR NOT libraries)
+    return()
+  endif()
+  set(folder "$ENV{PE_MPICH_GTL_DIR_${target}}")
+  string(REGEX REPLACE "(^| )-L ?([^ ]+)" " -L\\2 -Wl,-rpath,\\2" folder "${folder}")
+  # The tools call nothing in it: a linker that leaves out such libraries must not.
+  set(link "-Wl,--push-state,--no-as-needed ${folder} ${libraries} -Wl,--pop-state")
+  string(REGEX REPLACE " +" " " link "${link}")
+  message(STATUS "xccl: MPI: the tools have Cray MPICH's GPU transport layer for ${target} (${libraries})")
+  set(${result_var} "SHELL:${link}" PARENT_SCOPE)
+endfunction()
+
+_xccl_mpi_gpu_link(XCCL_MPI_GPU_LINK)
 set(XCCL_MPI_FAMILIES "")
 set(_xccl_mpi_asked "${XCCL_MPICC}")
 if(NOT _xccl_mpi_asked)

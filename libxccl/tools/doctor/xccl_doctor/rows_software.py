@@ -224,7 +224,8 @@ TABLE = {
     "gtl-missing": Row(
         ERROR,
         "MPICH_GPU_SUPPORT_ENABLED=1, but the program is not linked with the GTL library",
-        "load craype-accel-… before linking, or preload libmpi_gtl_hsa.so (libmpi_gtl_cuda.so)",
+        "load craype-accel-… before linking (for xccl-perf and xccl-tune: before building xccl), preload "
+        "libmpi_gtl_hsa.so (libmpi_gtl_cuda.so), or set MPICH_GPU_SUPPORT_ENABLED=0 and let xccl stage",
     ),
     "mpich-slow-pointers": Row(
         WARNING,
