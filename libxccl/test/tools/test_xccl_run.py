@@ -13,6 +13,7 @@ import pytest
 pytestmark = pytest.mark.release_only
 
 TOOLS = Path(__file__).resolve().parents[2] / "tools"
+TOP = Path(__file__).resolve().parents[3]
 SHELLS = [shell for shell in ("dash", "bash", "ksh", "zsh", "busybox") if shutil.which(shell)]
 
 
@@ -194,6 +195,44 @@ def test_launcher_hands_on_variables(stage, tmp_path, theirs):
     ]
     assert ("theirs" in names) == bool(theirs)
     assert variables["ARGUMENTS"] == "-n 2 ./app -x 3"
+
+
+def with_sites(stage, prefix):
+    """xccl-run of this tree in an installation of its own, with the sites' files."""
+    command = install_copy(stage, prefix)
+    (prefix / "lib/xccl").mkdir()
+    shutil.copy(TOP / "libxccl/tools/run/launch.sh", prefix / "lib/xccl")
+    for file in TOP.glob("site-configs/*/site.json"):
+        target = prefix / "share/xccl/sites" / file.parent.name
+        target.mkdir(parents=True)
+        shutil.copy(file, target)
+    return command
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_launcher_hands_on_what_site_and_route_set(stage, tmp_path, shell):
+    """Else a rank on another host has half a site and half a route. What belongs to neither stays."""
+    command = with_sites(stage, tmp_path / "prefix")
+    launcher = tmp_path / "mpirun"
+    launcher.write_text("#!/bin/sh\nenv -0\n")
+    launcher.chmod(0o755)
+    front = {"busybox": [shell, "sh"], "zsh": [shell, "--emulate", "sh"]}.get(shell, [shell])
+    env = {
+        "XCCL_SITE": "dgx-h100", "XCCL_ROUTE": "ucc-ccl", "NCCL_IB_HCA": "=mlx5_0", "UCC_TL_NCCL_TUNE": "x y",
+        "OMPI_MCA_coll_ucc_enable": "1", "UCC_CONFIG_FILE": "/dev/null", "NCCL_MINE": "1", "MPICH": "1",
+    }  # fmt: skip
+    names = seen(stage.run(*front, command, launcher, "-n", "2", "./app", env=env))[LIST].split(
+        ";"
+    )
+    wanted = {
+        "NCCL_IB_HCA",
+        "UCC_TL_NCCL_TUNE",
+        "OMPI_MCA_coll_ucc_enable",
+        "UCC_CONFIG_FILE",
+        "XCCL_SITE",
+    }
+    assert wanted <= set(names) and len(set(names)) == len(names)
+    assert not {"NCCL_MINE", "PATH", "UCC_TL_RCCL_TUNE"} & set(names)
 
 
 def test_launcher_with_variables_of_the_user(stage, tmp_path):

@@ -232,8 +232,25 @@ find_given() { # arguments of the launcher
     done
 }
 
-# Sets _xr_names to what xccl needs on every host: what xccl-run has set, and the user's settings of xccl.
+# Sets _xr_of_site to the variables of the site and of its routes, as its module or script sets them: keys of "resolved" in
+# site.json. Those of other routes are there too, and a module is no variable; both matter only where they are exported.
+list_of_site() {
+    _xr_of_site='' _xr_resolved=
+    [ -n "${_xr_site_dir-}" ] && [ -r "$_xr_site_dir/site.json" ] || return 0
+    while read -r _xr_line; do
+        case $_xr_resolved$_xr_line in
+            '"resolved":'*) _xr_resolved=yes ;;
+            yes'"'[A-Z]*'": "'*)
+                _xr_line=${_xr_line#?}
+                _xr_of_site="$_xr_of_site ${_xr_line%%\"*}" ;;
+        esac
+    done <"$_xr_site_dir/site.json"
+}
+
+# Sets _xr_names to what xccl needs on every host: what xccl-run has set, the user's settings of xccl, and what the modules or
+# scripts of site and route have set. Without those a rank elsewhere has half a site and half a route.
 list_needed() {
+    list_of_site
     _xr_names=LD_PRELOAD
     [ -z "$_xr_sim" ] ||
         _xr_names="$_xr_names LD_LIBRARY_PATH ${CCL_PLUGIN+CCL_PLUGIN} ${MSCCLPP_NCCL_LIB_PATH+MSCCLPP_NCCL_LIB_PATH}"
@@ -242,6 +259,12 @@ list_needed() {
             "export XCCL_"*=* | "declare -x XCCL_"*=* | "typeset -x XCCL_"*=*)
                 _xr_name=${_xr_line%%=*}
                 _xr_names="$_xr_names ${_xr_name##* }" ;;
+            "export "*=* | "declare -x "*=* | "typeset -x "*=*)
+                _xr_name=${_xr_line%%=*}
+                _xr_name=${_xr_name##* }
+                case "$_xr_of_site " in
+                    *" $_xr_name "*) _xr_names="$_xr_names $_xr_name" ;;
+                esac ;;
         esac
     done <<END
 $(export -p)
