@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The files for CI systems follow their published schemas, and run the stages that ci/run has."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -139,6 +140,32 @@ def test_github_runs_every_stage():
     commands = [step["run"] for step in jobs["stage"]["steps"] if "run" in step]
     assert any(run.startswith("ci/run ${{ matrix.stage }}") for run in commands)
     assert "ci/run gpu" in [step.get("run") for step in jobs["gpu"]["steps"]]
+
+
+@pytest.mark.parametrize(
+    ("stage", "variable", "tests"),
+    [
+        ("slurm", "XCCL_REQUIRE_SLURM", "libxccl/test/launch/test_launch_slurm.py"),
+        ("mpi", "XCCL_REQUIRE_HOSTS", "libxccl/test/mpi/hosts/test_nodes.py"),
+    ],
+)
+def test_a_stage_without_namespaces_fails(tmp_path, stage, variable, tests):
+    """All of its tests on several hosts would be skipped, and the stage green."""
+    body = re.search(rf"^stage_{stage}\(\) \{{\n(.*?)^\}}", RUN.read_text(), re.M | re.S)[1]
+    assert f"export {variable}=1" in body
+    if not os.environ.get("XCCL_TEST_BUILD"):
+        pytest.skip("nothing is built")
+    fake_program(tmp_path / "unshare", "echo no namespaces >&2; exit 1\n")
+    env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    env.pop(variable, None)
+    command = [sys.executable, "-m", "pytest", "-q", "-x", TOP / tests]
+    for value, status in (("0", 0), ("1", 1)):
+        done = subprocess.run(
+            command, env={**env, variable: value}, cwd=TOP, capture_output=True, text=True, timeout=200,
+            check=False,
+        )  # fmt: skip
+        assert done.returncode == status, done.stdout
+        assert (f"{variable}=1, but there " in done.stdout) == bool(status)
 
 
 def skippable():

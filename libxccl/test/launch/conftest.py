@@ -102,6 +102,8 @@ def start_cluster(**shape):
     try:
         check_possible()
     except NoSlurm as missing:
+        if os.environ.get("XCCL_REQUIRE_SLURM") == "1":
+            pytest.fail(f"XCCL_REQUIRE_SLURM=1, but there is no Slurm to test with: {missing}")
         pytest.skip(f"no Slurm to test with: {missing}")
     with tempfile.TemporaryDirectory(prefix="xccl-slurm-") as folder, Cluster(
         folder, **shape

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Fixtures of the tests on several hosts."""
 
+import os
 from contextlib import ExitStack
 
 import pytest
@@ -13,6 +14,8 @@ def start_hosts(build):
     try:
         check_possible(build)
     except NoHosts as missing:
+        if os.environ.get("XCCL_REQUIRE_HOSTS") == "1":
+            pytest.fail(f"XCCL_REQUIRE_HOSTS=1, but there are no test hosts: {missing}")
         pytest.skip(f"no test hosts: {missing}")
     with ExitStack() as stack:
         running = {}
