@@ -302,6 +302,21 @@ def test_a_job_on_alps_names_its_uenv():
     assert "start it before" not in site
 
 
+def test_a_job_on_frontier_begins_as_olcf_tells():
+    """With the machine's own modules, and the cpe of the versions behind it."""
+    job = (CONFIGS / "frontier/jobs/cpe-26.03.sbatch").read_text(encoding="utf-8")
+    commands = re.findall(r"^module (.*)$", job, re.M)
+    assert commands[:4] == [
+        "reset",
+        "load PrgEnv-gnu/8.7.0",
+        "load cpe/26.03",
+        "load cray-mpich/9.1.0",
+    ]
+    assert "module purge" in (CONFIGS / "juwels-booster/jobs/stages-2023.sbatch").read_text(
+        encoding="utf-8"
+    )
+
+
 def test_a_missing_file_is_an_error(tmp_path):
     with pytest.raises(Fault, match="cannot be read"):
         read_yaml(tmp_path / "none.yaml")

@@ -133,7 +133,7 @@ def modules_of(site, share):
     current = [s for s in site["software"] if not s.get("historic")] if site else []
     software = current[0] if current else {}
     modules = software.get("modules", [])
-    lines = ["module purge"] if modules else []
+    lines = [f"module {software.get('begin', 'purge')}"] if modules else []
     lines += [f"module load {module}" for module in modules]
     if "libraries_first" in software:
         first = "${{{}-}}".format(software["libraries_first"])
