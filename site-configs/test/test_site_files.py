@@ -317,6 +317,20 @@ def test_a_job_on_frontier_begins_as_olcf_tells():
     )
 
 
+def test_spack_takes_no_cuda_that_the_driver_cannot_run():
+    """Where a page of the site names the newest; elsewhere the file says that nobody does."""
+    for site in check_all(CONFIGS)[1]:
+        text = (CONFIGS / site["name"] / "spack/packages.yaml").read_text(encoding="utf-8")
+        cuda = (yaml.safe_load(text)["packages"] or {}).get("cuda")
+        nvidia = site["hardware"]["gpu"]["vendor"] == "nvidia"
+        unknown = "The newest CUDA that the driver runs is unknown" in text
+        assert (cuda is None, unknown) in (
+            [(True, True), (False, False)] if nvidia else [(True, False)]
+        )
+        if site["name"] == "isambard-ai":
+            assert cuda == {"require": ["@:12.7"]}
+
+
 def test_a_missing_file_is_an_error(tmp_path):
     with pytest.raises(Fault, match="cannot be read"):
         read_yaml(tmp_path / "none.yaml")

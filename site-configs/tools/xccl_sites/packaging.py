@@ -53,7 +53,16 @@ def requirements(site, software):
     pinned = [(REQUIRED[name], f"@{versions[name]}") for name in REQUIRED if name in versions]
     if site["mpi"]["family"] == "openmpi" and not any(name == "openmpi" for name, _ in pinned):
         pinned.append(("openmpi", "@4.1.4:"))
+    newest = site["hardware"]["gpu"].get("cuda", {}).get("newest")
+    if newest and not any(name == "cuda" for name, _ in pinned):
+        pinned.append(("cuda", f"@:{newest}"))
     return pinned
+
+
+def cuda_is_open(site, software):
+    """Whether Spack may take a CUDA that is newer than the site's driver runs: neither is known."""
+    pinned = [name for name, _ in requirements(site, software)]
+    return site["hardware"]["gpu"]["vendor"] == "nvidia" and "cuda" not in pinned
 
 
 def externals(site, software):
@@ -97,6 +106,7 @@ def values(site, software):
         "mpi": provider(site),
         "requirements": requirements(site, software),
         "externals": externals(site, software),
+        "cuda_is_open": cuda_is_open(site, software),
     }
 
 
