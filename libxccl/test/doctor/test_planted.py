@@ -161,6 +161,27 @@ def test_a_static_program(doctor, world, compile_static, more):
     assert ids(doctor(made, "--app", str(program))[1]) == []
 
 
+@pytest.mark.parametrize(
+    ("needed", "more", "wrong"),
+    [
+        (["libmpi_gnu_123.so.12"], {}, True),
+        (["libmpi_gnu_123.so.12", "libmpi_gtl_hsa.so.0"], {}, False),
+        (["libmpi_gnu_123.so.12"], {"MPICH_GPU_SUPPORT_ENABLED": "0"}, False),
+    ],
+)
+def test_a_program_without_the_layer_for_gpus(  # noqa: PLR0917
+    doctor, world, compile_library, needed, more, wrong
+):
+    """Cray MPICH ends it in MPI_Init, before there is a log to read."""
+    made = world("frontier")
+    program = made.root / "app"
+    compile_library(program, needed)
+    made.env.update(CRAY_MPICH_VERSION="9.1.0", MPICH_GPU_SUPPORT_ENABLED="1")
+    made.env.update(more)
+    found = doctor(made, "--app", str(program))[1]
+    assert ("gtl-missing" in ids(found)) == wrong
+
+
 @pytest.mark.parametrize("needed", ["libmpi.so.12", "libmpi_abi.so.1"])
 def test_a_program_whose_mpi_is_not_found(doctor, world, compile_library, needed):
     made = world("dgx-a100")

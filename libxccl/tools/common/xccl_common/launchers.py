@@ -320,6 +320,27 @@ def family_of_application(path, search):
     return None, None
 
 
+def needs(path, search, name):
+    """Whether a program needs a library whose name begins with @p name, by whichever of its libraries."""
+    todo, seen = [path], set()
+    while todo:
+        current = todo.pop()
+        try:
+            needed, runpath = elf.read(current)
+        except (OSError, elf.NotElf, elf.Damaged):
+            continue
+        here = os.path.dirname(os.path.realpath(current))
+        own = [f.replace("${ORIGIN}", "$ORIGIN").replace("$ORIGIN", here) for f in runpath]
+        for one in needed:
+            if one.startswith(name):
+                return True
+            found, _ = search.find(one, own)
+            if found is not None and found not in seen:
+                seen.add(found)
+                todo.append(found)
+    return False
+
+
 def parameters(text):
     """Open MPI's parameter files: lines "name = value"."""
     found = re.findall(r"^\s*([A-Za-z]\w*)\s*=\s*(.*?)\s*$", text, re.M)

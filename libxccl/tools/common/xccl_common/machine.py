@@ -322,6 +322,7 @@ def collect(options):
         facts.app_family, facts.app_mpi = launchers.family_of_application(
             options.app, facts.search
         )
+    facts.app_gtl = bool(options.app) and launchers.needs(options.app, facts.search, "libmpi_gtl_")
     facts.started_by = launchers.started_by(env)
     facts.neighbours = launchers.neighbours(root, env)
     facts.mpirun = launchers.collect_mpirun(root, env, options.launcher)

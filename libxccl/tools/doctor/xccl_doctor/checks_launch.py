@@ -125,6 +125,10 @@ def check_app(facts):
         missing = {"openmpi": "libmpi.so.40", "mpich": "libmpi.so.12", "mpiabi": "libmpi_abi.so.1"}
         missing = missing[facts.app_family]
         yield finding("library-broken", file=facts.app, missing=missing)
+    if facts.app_family == "mpich" and "CRAY_MPICH_VERSION" in facts.env and not facts.app_gtl:
+        asked = facts.env.get("MPICH_GPU_SUPPORT_ENABLED") == "1"
+        if asked and "libmpi_gtl_" not in facts.env.get("LD_PRELOAD", ""):
+            yield finding("gtl-missing")  # MPI_Init ends it
 
 
 def site_variables(facts):
