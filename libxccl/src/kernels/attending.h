@@ -69,7 +69,7 @@ XK_KERNEL(xk_attend)(XK_ARGUMENT struct xk_linger a)
 {
     __shared__ struct xk_told told;
     __shared__ struct xk_16   kept[XK_PAIRS];
-    uint32_t                  last = a.number, first = a.first;
+    uint32_t                  last = a.number, first = a.first, before = 0;
     struct xk_stay            stay = {now_ns(), 0, a.idle_ns, a.life_ns};
     const char *command = (const char *)XK_PLACE_SHARED((uint64_t)a.command, XK_LISTENED * 8);
     struct xk_answers *answers =
@@ -80,7 +80,7 @@ XK_KERNEL(xk_attend)(XK_ARGUMENT struct xk_linger a)
     stay.idle = stay.begun;
     begin_lingering(&a, relay, answers, &told);
     for (;;) {
-        listen(&a, command, relay, last, first, &stay, &told);
+        listen(&a, command, relay, last, first, before, &stay, &told);
         first = 0;
         if (told.verdict == XK_LEAVES) {
             break;
@@ -96,6 +96,7 @@ XK_KERNEL(xk_attend)(XK_ARGUMENT struct xk_linger a)
             }
         }
         stay.idle = now_ns();
+        before = xk_words_of(told.values[XK_HOW], told.values[XK_BYTES]);
         __syncthreads(); /* nobody reads what comes next over it */
     }
     end_lingering(&a, relay, answers);

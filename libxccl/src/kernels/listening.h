@@ -266,11 +266,10 @@ XK_DEVICE void conclude(uint32_t number, uint32_t verdict, struct xk_told *t)
  * The first block, to the host. If the command before had records it looks for them at once: that
  * saves a microsecond where there are any, and costs half of one where not. 2 H100s.
  */
-XK_DEVICE void listen_to_host(const char *command, uint64_t relay, uint32_t last,
+XK_DEVICE void listen_to_host(const char *command, uint64_t relay, uint32_t last, uint32_t before,
                               const struct xk_stay *s, struct xk_told *t)
 {
     struct xk_units u = {{{0, 0}}};
-    uint32_t        before = xk_words_of(t->values[XK_HOW], t->values[XK_BYTES]);
     uint32_t        looked = ((before > XK_WORDS) ? XK_LISTENED : XK_WORDS) / 2;
 
     if (!hear(command, looked, last, s, &u)) {
@@ -342,16 +341,20 @@ XK_DEVICE void begin_lingering(const struct xk_linger *a, struct xk_relay *relay
     __syncthreads();
 }
 
-/* first: the next command is the one that the kernel was launched with. */
+/*
+ * first: the next command is the one that the kernel was launched with. before: words of the
+ * command before, read before the block met, as its next one is written over it.
+ */
 XK_DEVICE void listen(const struct xk_linger *a, const char *command, struct xk_relay *relay,
-                      uint32_t last, uint32_t first, const struct xk_stay *stay, struct xk_told *t)
+                      uint32_t last, uint32_t first, uint32_t before, const struct xk_stay *stay,
+                      struct xk_told *t)
 {
     if (threadIdx.x >= XK_LANES) {
         /* the first warp listens */
     } else if (first) {
         begin_with(a, t);
     } else if (blockIdx.x == 0) {
-        listen_to_host(command, (uint64_t)relay, last, stay, t);
+        listen_to_host(command, (uint64_t)relay, last, before, stay, t);
     } else {
         listen_to_first((const char *)relay, last, a->epoch, t);
     }
