@@ -182,6 +182,12 @@ static void forget(void)
     told.serial = said[XK_SERIAL];
 }
 
+/* Of the command that lies there. */
+static uint32_t words_before(void)
+{
+    return xk_words_of(told.values[XK_HOW], told.values[XK_BYTES]);
+}
+
 static void expect_told(uint32_t number, const char *what)
 {
     const struct xk_exchange *a = &told.exchange;
@@ -229,8 +235,8 @@ static void test_host_is_heard(void)
         memset(&relay, 0, sizeof(relay));
         while_waiting = the_host_goes_on;
         gridDim.x = 2;
-        listen_to_host((const char *)&command, (uint64_t)(uintptr_t)&relay, NUMBER - 1, &stay,
-                       &told);
+        listen_to_host((const char *)&command, (uint64_t)(uintptr_t)&relay, NUMBER - 1,
+                       words_before(), &stay, &told);
         expect_told(NUMBER, "a command of the host's");
         forget();
         listen_to_first((const char *)&relay, NUMBER - 1, NUMBER, &told);
@@ -239,7 +245,8 @@ static void test_host_is_heard(void)
     while_waiting = NULL;
     gridDim.x = 1;
     memset(&relay, 0, sizeof(relay));
-    listen_to_host((const char *)&command, (uint64_t)(uintptr_t)&relay, NUMBER - 1, &stay, &told);
+    listen_to_host((const char *)&command, (uint64_t)(uintptr_t)&relay, NUMBER - 1, words_before(),
+                   &stay, &told);
     CHECK(relay.word[0] == 0, "nobody is told where there is nobody");
 }
 
@@ -276,11 +283,11 @@ static void test_end_is_heard(void)
     said[XK_HOW] = xk_how(XK_LEAVE, 0, 1, 0, 0);
     forget();
     say(command.word, 0, XK_WORDS, NUMBER);
-    listen_to_host((const char *)&command, 0, NUMBER - 1, &stay, &told);
+    listen_to_host((const char *)&command, 0, NUMBER - 1, words_before(), &stay, &told);
     CHECK(told.verdict == XK_LEAVES, "told to leave: %u", told.verdict);
     forget();
     stay.idle = (uint64_t)0 - 2; /* time has passed */
-    listen_to_host((const char *)&command, 0, NUMBER, &stay, &told);
+    listen_to_host((const char *)&command, 0, NUMBER, words_before(), &stay, &told);
     CHECK(told.verdict == XK_LEAVES, "alone for too long: %u", told.verdict);
 }
 
@@ -371,8 +378,8 @@ static void test_copies_by_records(void)
         say(command.word, 0, XK_ALL_WORDS, NUMBER - 1);
         the_host_goes_on();
         gridDim.x = 3;
-        listen_to_host((const char *)&command, (uint64_t)(uintptr_t)&relay, NUMBER - 1, &stay,
-                       &told);
+        listen_to_host((const char *)&command, (uint64_t)(uintptr_t)&relay, NUMBER - 1,
+                       words_before(), &stay, &told);
         for (blockIdx.x = 0; blockIdx.x < 3; blockIdx.x++) {
             carry_out_copy(&told, 3, NULL);
         }
