@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="d11b9ab0d141cab3c9b8cb87c59fcac93c1ae69cae5c89f58d99fa03cf1a8028")
+    version("0.1.0", sha256="effaf866e419d78d0f695a0d4d09fb1bb01ed9d354ddc3e12b7e94d350b390e4")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
