@@ -579,6 +579,7 @@ static xcclResult_t choose_on_device(struct xm_op *op, const struct xm_path **pa
     const struct xm_path  *path;
     const struct xm_rules *rules;
 
+    obstacles[XM_PATH_CCL] = obstacles[XM_PATH_DIRECT] = NULL;
     look_for_reset(xm);
     xm_pools_age();
     op->record = xm_record_begin(op, XM_COUNTED); /* the others may never come to agree on it */

@@ -429,11 +429,11 @@ static xcclResult_t deliver(long window, int rank, uint64_t most)
         }
     }
     put_back(left);
-    if ((res == xcclSuccess) && xm_accesses_any()) {
-        res = xm_accesses_synchronised(window, rank, most);
-    }
     pthread_mutex_unlock(&delivering);
-    return res;
+    /* Without the lock: it may wait, and MPI call a handler that synchronises as well. */
+    return ((res == xcclSuccess) && xm_accesses_any())
+               ? xm_accesses_synchronised(window, rank, most)
+               : res;
 }
 
 /* Accesses that other threads begin meanwhile are not synchronised by this call. */

@@ -42,6 +42,9 @@
 
 const struct xm_join *xm_comm_join;
 
+/* What the end of a communicator waits for a rank that has given it up. */
+static const uint64_t given_up_ns = 5000000000u;
+
 /* What a wait looks for: ranks that never come, and also those that have given up; or only such
  * that are sure not to come, or nothing. */
 enum look { LOOK_FOR_BROKEN, LOOK_FOR_ALL, LOOK_FOR_SURE, LOOK_FOR_NONE };
@@ -218,7 +221,9 @@ static xcclResult_t look_around(struct xm_comm *xm, enum look look, struct seen 
     }
     if ((res == xcclSuccess) && (look == LOOK_FOR_BROKEN)) {
         res = xm_look_for_broken(xm, true, &seen->broken_ns);
-        xm->checkin.given_up = xm->checkin.given_up || (res != xcclSuccess);
+        /* The rank that has broken it waits on: the others have come there, or do so later. */
+        xm->checkin.given_up =
+            xm->checkin.given_up || ((res != xcclSuccess) && !xm_comm_is_broken(xm));
     }
     return res;
 }
@@ -421,12 +426,34 @@ void xm_comm_settle(struct xm_comm *xm)
     }
 }
 
-void xm_comm_end_agreements(struct xm_comm *xm)
+bool xm_comm_has_given_up(const struct xm_comm *xm)
 {
-    if (xm->checkin.kind != XM_CHECKIN_NONE) {
+    return (xm->checkin.kind != XM_CHECKIN_NONE) && xm->checkin.given_up;
+}
+
+/* The rank that has broken the communicator may never come: then it is left as it is. */
+static bool wait_for_given_up(struct xm_comm *xm)
+{
+    struct xm_wait wait = xm_wait_begin("for a rank that has given up the communicator");
+    int            over = 0;
+
+    wait.limit = given_up_ns;
+    while ((xm_pmpi.Test(&xm->checkin.request, &over, MPI_STATUS_IGNORE) == MPI_SUCCESS) && !over &&
+           (xm_wait_step(&wait) != XM_WAIT_EXPIRED)) {}
+    return over;
+}
+
+bool xm_comm_end_agreements(struct xm_comm *xm)
+{
+    bool over = true;
+
+    if (xm_comm_has_given_up(xm)) {
+        over = wait_for_given_up(xm);
+    } else if (xm->checkin.kind != XM_CHECKIN_NONE) {
         wait_for(xm, &xm->checkin.request, LOOK_FOR_NONE);
     }
     xm_creation_wait(xm);
+    return over;
 }
 
 /* Is the result of an agreement known, if one is under way? */

@@ -35,9 +35,12 @@ void xm_comm_settle(struct xm_comm *xm);
 /*
  * Before MPI frees or disconnects the communicator, which all ranks do: wait for what was posted on
  * it. MPICH waits until nobody holds such a request; collectives of Open MPI use the communicator
- * to their end, whether it is still there or not.
+ * to their end, whether it is still there or not. False: a rank that has given up the communicator
+ * did not come in some seconds, and never will.
  */
-void xm_comm_end_agreements(struct xm_comm *xm);
+bool xm_comm_end_agreements(struct xm_comm *xm);
+/* Did an operation end early for such a rank, and what the ranks were asked then is still on? */
+bool xm_comm_has_given_up(const struct xm_comm *xm);
 /* Would that wait for nobody? */
 bool xm_comm_agreements_over(struct xm_comm *xm);
 

@@ -23,7 +23,8 @@ static int               pooled;
 static struct xm_vendor *deferred;   /* to be destroyed, */
 static int               streams;    /* when these are none */
 static int               in_use;     /* atomic */
-static int               destroying; /* atomic: threads at it */
+static int               destroying; /* atomic: threads at it, or about to be */
+static int               aborting;   /* atomic: the same of those that are broken */
 static int               making;     /* atomic: the same */
 
 /* The unique id is random: its hash is as good as unique, and equal on all ranks. */
@@ -288,25 +289,31 @@ static void run_destroy(struct xm_job *base)
         v->dev->leave(saved);
     }
     vendor_free(v);
+    __atomic_sub_fetch(d->abort ? &aborting : &destroying, 1, __ATOMIC_ACQ_REL);
     free(d);
-    __atomic_sub_fetch(&destroying, 1, __ATOMIC_ACQ_REL);
 }
 
+/* The caller has counted it, with the lock that tells whether there are streams. */
 static void destroy(struct xm_vendor *v)
 {
     struct destruction *d = calloc(1, sizeof(*d));
 
     if (d == NULL) {
+        __atomic_sub_fetch(v->broken ? &aborting : &destroying, 1, __ATOMIC_ACQ_REL);
         return; /* left to the end of the process */
     }
     d->job.run = run_destroy;
     d->vendor = v;
     d->abort = v->broken;
-    __atomic_add_fetch(&destroying, 1, __ATOMIC_ACQ_REL);
     if (xm_worker_start(&d->job) != xcclSuccess) {
-        __atomic_sub_fetch(&destroying, 1, __ATOMIC_ACQ_REL);
+        __atomic_sub_fetch(d->abort ? &aborting : &destroying, 1, __ATOMIC_ACQ_REL);
         free(d);
     }
+}
+
+static void count(const struct xm_vendor *v)
+{
+    __atomic_add_fetch(v->broken ? &aborting : &destroying, 1, __ATOMIC_ACQ_REL);
 }
 
 /*
@@ -319,7 +326,9 @@ static void destroy_later(struct xm_vendor *v)
 {
     pthread_mutex_lock(&pool_lock);
     bool now = v->broken || (streams == 0);
-    if (!now) {
+    if (now) {
+        count(v);
+    } else {
         v->next = deferred;
         deferred = v;
     }
@@ -334,6 +343,9 @@ static void destroy_deferred(void)
     pthread_mutex_lock(&pool_lock);
     struct xm_vendor *list = deferred;
     deferred = NULL;
+    for (const struct xm_vendor *v = list; v != NULL; v = v->next) {
+        count(v);
+    }
     pthread_mutex_unlock(&pool_lock);
     for (struct xm_vendor *v = list, *next; v != NULL; v = next) {
         next = v->next;
@@ -522,6 +534,7 @@ void xm_vendors_end(void)
         if (v == NULL) {
             break;
         }
+        count(v);
         destroy(v);
     }
     destroy_deferred();
@@ -533,6 +546,7 @@ void xm_vendors_finalize(void)
     bool left = wait_until_none(&making, making_ns);
 
     left = wait_until_none(&destroying, finalize_ns) || left;
+    left = wait_until_none(&aborting, finalize_ns) || left;
     if (left) {
         xc_info("a communicator of the vendor's library was left to the end of the process");
     }

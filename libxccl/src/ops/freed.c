@@ -36,7 +36,7 @@ static bool is_ready_soon(struct xm_comm *xm, bool together)
 
     xm_pending_await(NULL, xm);
     /* The other ranks may be in the program's delete callback already, and wait for this one. */
-    if (!together || !xm_keyvals_on(xm->comm)) {
+    if (!together || !xm_keyvals_on(xm->comm) || xm_comm_has_given_up(xm)) {
         bool ahead = (__atomic_load_n(&all, __ATOMIC_ACQUIRE) != NULL);
         wait.limit = ahead ? patience_ahead_ns : patience_ns;
     }
@@ -147,8 +147,9 @@ void xm_freed_finalize(void)
     while ((list = take_all()) != NULL) { /* callbacks may free more */
         for (struct freed *f = list, *next; f != NULL; f = next) {
             next = f->next;
-            xm_comm_end_agreements(f->xm);
-            free_taken(f);
+            if (xm_comm_end_agreements(f->xm)) {
+                free_taken(f);
+            } /* else MPI still uses it, and ends it as its own end comes */
         }
     }
 }

@@ -533,6 +533,7 @@ static struct xm_stream_comm *take_left(const struct xm_stream *stream)
     }
     if (sc != NULL) {
         sc->leaving = true;
+        sc->leaver = pthread_self();
     }
     pthread_mutex_unlock(&lock);
     return sc;
@@ -548,11 +549,13 @@ static void put_back(struct xm_stream_comm *kept)
     pthread_mutex_unlock(&lock);
 }
 
+/* By another thread: this one may be in a callback of the program's, on its way to another one. */
 static bool is_any_leaving(const struct xm_stream *stream)
 {
     pthread_mutex_lock(&lock);
     const struct xm_stream_comm *sc = all;
-    while ((sc != NULL) && (!sc->leaving || (sc->stream != stream))) {
+    while ((sc != NULL) &&
+           (!sc->leaving || (sc->stream != stream) || pthread_equal(sc->leaver, pthread_self()))) {
         sc = sc->next;
     }
     pthread_mutex_unlock(&lock);

@@ -37,6 +37,7 @@ struct xm_stream_comm {
     int                          open;    /* atomic: requests that were not waited for yet */
     bool                         freed;   /* by the program; the list's lock */
     bool                         leaving; /* a thread is about to destroy it; the same */
+    pthread_t                    leaver;  /* which one */
     pthread_mutex_t              lock;    /* of the following */
     struct xm_miss {
         uint64_t call;
