@@ -4,7 +4,7 @@ help([[
 xccl runs the MPI collectives of unmodified GPU programs at the speed of the vendor's library, and often faster.
 
     module load xccl                                   load your MPI and CUDA or ROCm first
-    srun -N 2 -n 8 --gpus-per-node=4 --cpus-per-task=8 --gpu-bind=none xccl-run ./app
+    srun -N 1 -n 4 --gpus-per-node=4 --cpus-per-task=8 --gpu-bind=none xccl-run ./app
                                                        run with it; --cpus-per-task: cores per GPU
     export XCCL_LOG=info                               before it: see that it is active
     xccl-doctor                                        see what is wrong

@@ -429,7 +429,7 @@ def test_help_whatis_show_avail_and_spider_read_well(lmod):
     _, done = lmod(*commands, "-t spider", "help xccl-site/frontier", env={"LMOD_PAGER": "none"})
     text = done.stdout + done.stderr
     # With GPUs and cores, as a user can copy it: the README's.
-    command = "srun -N 2 -n 8 --gpus-per-node=4 --cpus-per-task=8 --gpu-bind=none xccl-run ./app"
+    command = "srun -N 1 -n 4 --gpus-per-node=4 --cpus-per-task=8 --gpu-bind=none xccl-run ./app"
     assert command in text and command in (TOP / "README.md").read_text()
     assert "Description: xccl runs the MPI collectives of unmodified GPU programs" in text
     assert 'pushenv("OMPI_MCA_coll_ucc_priority","100")' in text

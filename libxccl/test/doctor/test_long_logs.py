@@ -3,6 +3,7 @@
 
 import io
 import itertools
+import re
 import time
 import tracemalloc
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from xccl_common import failure, lines
 from xccl_common.tool import Tool
 from xccl_doctor import logs
-from xccl_doctor.main import main, read_file
+from xccl_doctor.main import TELLING, main, read_file
 
 try:
     from re import _parser as sre_parse
@@ -131,7 +132,17 @@ def test_a_log_that_is_too_long(doctor, world, monkeypatch, capsys):
     assert main(words, tool) == 2
     said = capsys.readouterr().err
     assert "has more than 0 MiB" in said
-    assert f"Signal' '{made.root}/a log' | grep -av opCount | xccl-doctor --log -" in said
+    assert (
+        f"grep -aiE '{TELLING}' '{made.root}/a log' | grep -av opCount | xccl-doctor --log -"
+        in said
+    )
+
+
+@pytest.mark.parametrize("pattern", [cause.pattern for _, cause in failure.CAUSES])
+def test_the_lines_that_tell(pattern):
+    """What a log that is too long is cut down to has the lines that say why a job failed."""
+    for variant in variants(sre_parse.parse(pattern)):
+        assert re.search(TELLING, variant, re.IGNORECASE), variant
 
 
 @pytest.mark.parametrize("length", [0, 1, 70, lines.BLOCK, 3 * lines.BLOCK])

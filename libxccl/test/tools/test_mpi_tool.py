@@ -87,7 +87,7 @@ class TestWrapper:
     def test_slurm_with_both_built(self, make, tmp_path):
         """The first MPI on LD_LIBRARY_PATH; without one it is MPICH's interface."""
         run, folders = make("openmpi", "mpich"), []
-        for file in ("libfoo.so", "libmpi_abi.so.0", "libmpi.so.40", "libmpi.so.12"):
+        for file in ("libfoo.so", "libmpi_abi.so.1", "libmpi.so.40", "libmpi.so.12"):
             folders.append(tmp_path / f"with {file}")
             folders[-1].mkdir()
             (folders[-1] / file).touch()
@@ -96,6 +96,12 @@ class TestWrapper:
             path = ":".join(map(str, order))
             assert run(LD_LIBRARY_PATH=path, **step).good().out == f"{family} a b\n"
         assert run(LD_LIBRARY_PATH=path, XCCL_MPI="openmpi", **step).good().out == "openmpi a b\n"
+
+    def test_slurm_with_the_standard_abi(self, make, tmp_path):
+        (tmp_path / "libmpi_abi.so.1").touch()
+        step = {"PMI_RANK": "0", "SLURM_STEP_ID": "0", "PMI_FD": "5"}
+        run = make("openmpi", "mpiabi")
+        assert run(LD_LIBRARY_PATH=str(tmp_path), **step).good().out == "mpiabi a b\n"
 
     def test_none_built(self, make):
         ended = make()()

@@ -221,9 +221,9 @@ def test_launcher_hands_on_what_site_and_route_set(stage, tmp_path, shell):
         "XCCL_SITE": "dgx-h100", "XCCL_ROUTE": "ucc-ccl", "NCCL_IB_HCA": "=mlx5_0", "UCC_TL_NCCL_TUNE": "x y",
         "OMPI_MCA_coll_ucc_enable": "1", "UCC_CONFIG_FILE": "/dev/null", "NCCL_MINE": "1", "MPICH": "1",
     }  # fmt: skip
-    names = seen(stage.run(*front, command, launcher, "-n", "2", "./app", env=env))[LIST].split(
-        ";"
-    )
+    entries = seen(stage.run(*front, command, launcher, "-n", "2", "./app", env=env))[LIST]
+    assert ";NCCL_IB_HCA==mlx5_0;" in f";{entries};"  # of the name alone mlx5_0 would be left
+    names = [entry.split("=")[0] for entry in entries.split(";")]
     wanted = {
         "NCCL_IB_HCA",
         "UCC_TL_NCCL_TUNE",

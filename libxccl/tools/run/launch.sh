@@ -292,7 +292,14 @@ forward_variables() { # launcher and its arguments
             *" $_xr_name "* | *";$_xr_name;"* | *";$_xr_name="*) continue ;;
         esac
         _xr_forward="$_xr_forward -x $_xr_name"
-        _xr_list=$_xr_list${_xr_list:+;}$_xr_name
+        eval "_xr_value=\${$_xr_name-}"
+        _xr_entry=$_xr_name
+        # Of a name alone Open MPI takes the value apart at its first =.
+        case $_xr_value in
+            *';'*) ;;
+            *=*) _xr_entry=$_xr_name=$_xr_value ;;
+        esac
+        _xr_list=$_xr_list${_xr_list:+;}$_xr_entry
     done
     if [ -n "$_xr_given" ] && [ -z "${OMPI_MCA_mca_base_env_list-}" ]; then
         explain "${_xr_forward# }" "" "ranks on other hosts get these variables, too"

@@ -19,7 +19,7 @@ BEARING = re.compile(
 # comparison notes apart or sets itself.
 PASSING = re.compile(
     r"^OMPI_MCA_(orte|prte|ess|pmix)_|^XCCL_(SITE|SIM|ROUTE|ROOT|ENV_ARGS|LOCAL_DEVICE|DUMP_DIR)$"
-    r"|_(DEBUG|LOG|DUMP|PROFILE)_FILE$|^XCCL_PROFILE$"
+    r"|_(DEBUG|LOG|DUMP|PROFILE)_FILE$|^XCCL_PROFILE$|^(NCCL|RCCL)_DEBUG(_SUBSYS)?$|^XCCL_LOG$|_LOG_LEVEL$"
 )
 IN_JOB = ("SLURM_JOB_ID", "PBS_JOBID", "FLUX_JOB_ID", "LSB_JOBID")
 

@@ -77,7 +77,7 @@ What the files contain:
 - The last operations only. So the first difference may be older than the files.
 - The MPI call that each thread is in, and the messages that it waits for. By default this covers calls with device memory, or with a request of device memory. If the job was started with `XCCL_DUMP_DIR`, it covers all calls that xccl takes over, also those on host memory.
   This costs each call some tens of nanoseconds.
-- What the first collective that failed on this rank said.
+- The error message of the first collective that failed on this rank.
 - Not the calls that make communicators (`MPI_Comm_split`). For these look at the stacks of the ranks (`gdb -p <pid>`, `py-spy`).
 
 Only you may read the files (mode 0600). Run `chmod a+r xccl-ops.*.json` before you hand them to your support staff.

@@ -33,7 +33,15 @@ XCCL_ERROR = re.compile(r"xccl(?:\[\d+\])? error: ")
 # What a job that failed says of itself: only if no error explains it.
 REPEATED = ("run-failed", "job-failed")
 # Of the machine where a log is read, as a login node: the job ran elsewhere, and with modules of its own.
-OF_THIS_MACHINE = ("ccl-missing", "memlock", "shm-small", "open-files", "net-interface-wrong")
+OF_THIS_MACHINE = (
+    *("ccl-missing", "memlock", "shm-small", "open-files", "net-interface-wrong"),
+    *("net-hca-unknown", "net-storage-port", "site-gpus", "site-nic", "site-numa"),
+)
+# Of the lines of a log that is too long these are read: each that a finding comes from has one of them.
+TELLING = (
+    "ccl|ucc|ucx|tl_|mpi|libfabric|error|signal|fault|fatal|launch|access|execut|slots|root|traceback|terminat|"
+    "exit|exception|notice|limit|oom|memory|insufficient|preload"
+)
 HEAD = 4096  # characters of a log
 MOST = 2 << 30  # characters of one, which all are kept: more may end a login node's limits
 UNEXPLAINED = "ccl-said"  # said only if there is nothing else to say
@@ -52,7 +60,7 @@ def read_file(path):
         name = "FILE" if path == "-" else shlex.quote(path)
         raise Wrong(
             f"--log: '{path}' has more than {MOST >> 20} MiB; give it the lines that tell something: "
-            f"grep -aE 'CCL|UCC|TL_|xccl|MPI|libfabric|[Ee]rror|Signal' {name} | grep -av opCount | xccl-doctor --log -"
+            f"grep -aiE '{TELLING}' {name} | grep -av opCount | xccl-doctor --log -"
         ) from None
     except OSError as error:
         raise Wrong(f"--log: cannot read '{path}': {error.strerror}") from error

@@ -392,7 +392,8 @@ static void ask_otherwise(int way, int *in)
     if (way == 0) {
         MPI_Request_free(&request);
         for (double begun = MPI_Wtime();
-             (in[SHORT - 1] != mt_value(HERE, way, SHORT - 1)) && (MPI_Wtime() - begun < 5);) {
+             (MPI_Wtime() - begun < 5) && ((in[SHORT - 1] != mt_value(HERE, way, SHORT - 1)) ||
+                                           (in[0] != mt_value(HERE, way, 0)));) {
             MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &over, MPI_STATUS_IGNORE);
         }
     } else if (way == 1) {
@@ -413,20 +414,25 @@ static void ask_otherwise(int way, int *in)
 
 static void case_otherwise(void)
 {
+    enum { WAYS = 3 };
+    int *in[WAYS]; /* until the end: nothing tells when a receive is over whose request is freed */
+
     mt_memory_open(mt_runtime(), mt_rank());
     mt_meet_on_device();
-    for (int way = 0; way < 3; way++) {
+    for (int way = 0; way < WAYS; way++) {
         int *out = mt_ints_make(MT_DEVICE, SHORT, SHORT, way);
-        int *in = mt_ints_make(MT_HOST, SHORT, 0, 0);
+        in[way] = mt_ints_make(MT_HOST, SHORT, 0, 0);
         if (mt_rank() == HERE) {
             MPI_Barrier(MPI_COMM_WORLD);
             usleep((way == 2) ? 100 * 1000 : 0); /* until the receive is cancelled */
             MPI_Ssend(out, SHORT, MPI_INT, THERE, TAG + way, MPI_COMM_WORLD);
         } else {
-            ask_otherwise(way, in);
+            ask_otherwise(way, in[way]);
         }
         mt_free(MT_DEVICE, out);
-        mt_free(MT_HOST, in);
+    }
+    for (int way = 0; way < WAYS; way++) {
+        mt_free(MT_HOST, in[way]);
     }
 }
 
