@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="e14d8d13fb466cc5f3d3d0c26bc3309b44c27c2baf30f82dbe7da45c31e9ec69")
+    version("0.1.0", sha256="9ede3136bb1de35ea1a0d60ca2e1ec066017a187379a104f06086ced4765e5cd")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
