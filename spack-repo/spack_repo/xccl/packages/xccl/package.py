@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="9ede3136bb1de35ea1a0d60ca2e1ec066017a187379a104f06086ced4765e5cd")
+    version("0.1.0", sha256="564ff758dc84b323f093e85376cb2c6ecb01adad6e1bdddb2eeb672af2b06c8f")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
