@@ -313,7 +313,7 @@ int xm_collective_carry(struct xm_op *op, const struct xm_path *path)
     if (op->call.form == XM_BLOCKING) {
         return xm_op_run(op, &last_path);
     }
-    if (path == &xm_path_mpi) {
+    if ((path == &xm_path_mpi) && !xm_call_makes_arrays(&op->call)) {
         /* MPI's own request serves as it is. */
         int code =
             xm_call_mpi_start(&op->call, op->call.sendbuf, op->call.recvbuf, op->call.request);
@@ -724,6 +724,7 @@ static int serve(const struct xm_call *call, struct xm_op *op)
     struct xm_place       place;
 
     op->call = *call;
+    op->call.rooms = op->rooms;
     op->dev = xc_device_active();
     xm_collective_place(op, &place);
     bool valid = xm_buffers_of(&op->call, &place, &op->buffers);

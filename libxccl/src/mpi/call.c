@@ -162,18 +162,40 @@ int xm_types_looked_at(const struct xm_call *call, bool sends, int n)
     return (neighbors > n) ? neighbors : n;
 }
 
-/* How many elements the arrays have on this rank; 0 where they mean nothing. */
+/*
+ * Does what it sends, or receives, mean something on this rank? If not, its count may be any, and
+ * its arrays may be anywhere: in place, and in those with a root where the other side is.
+ */
+static bool means_something(const struct xm_call *call, const long *args, bool sends)
+{
+    const struct xm_signature *s = &xm_signatures[call->coll];
+    bool                       scatters = (call->coll == XM_SCATTER) || (call->coll == XM_SCATTERV);
+    bool                       gathers = (call->coll == XM_GATHER) || (call->coll == XM_GATHERV);
+    int                        rank = 0, inter = 0;
+
+    if ((s->sendbuf < 0) || ((position(s, 'u') < 0) && (position(s, 'V') < 0))) {
+        return true; /* both have the same counts */
+    }
+    if ((const void *)args[sends ? s->sendbuf : s->recvbuf] == MPI_IN_PLACE) {
+        return false;
+    }
+    if ((!scatters && !gathers) || (xm_pmpi.Comm_rank(call->comm, &rank) != MPI_SUCCESS) ||
+        (xm_pmpi.Comm_test_inter(call->comm, &inter) != MPI_SUCCESS)) {
+        return true;
+    }
+    if (sends == scatters) { /* the side of the root */
+        return call->root == (inter ? MPI_ROOT : rank);
+    }
+    return !inter || ((call->root != MPI_ROOT) && (call->root != MPI_PROC_NULL));
+}
+
+/* How many elements the arrays have; 0: this cannot be told. */
 static int length_of_arrays(const struct xm_call *call, bool sends)
 {
-    int  n = 0, rank = 0, inter = 0;
-    bool rooted = (call->coll == XM_GATHERV) || (call->coll == XM_SCATTERV);
+    int n = 0, inter = 0;
 
     if ((xm_pmpi.Comm_size(call->comm, &n) != MPI_SUCCESS) ||
-        (xm_pmpi.Comm_rank(call->comm, &rank) != MPI_SUCCESS) ||
         (xm_pmpi.Comm_test_inter(call->comm, &inter) != MPI_SUCCESS)) {
-        return 0;
-    }
-    if (rooted && (call->root != (inter ? MPI_ROOT : rank))) {
         return 0;
     }
     if (call->coll >= XM_NEIGHBOR_ALLGATHER) {
@@ -189,16 +211,21 @@ static int length_of_arrays(const struct xm_call *call, bool sends)
 
 struct narrowed {
     long  args[XM_MAX_ARGUMENTS];
-    void *room[4]; /* arrays made for the call */
+    void *room[XM_MAX_ROOMS]; /* arrays made for the call */
     int   rooms;
 };
+
+static bool is_of_sends(char kind)
+{
+    return (kind == 'n') || (kind == 'N') || (kind == 'd');
+}
 
 /* Replace an array of MPI_Count or MPI_Aint by one of ints; false: a value does not fit. */
 static bool narrow_array(const struct xm_call *call, char kind, long *arg, struct narrowed *out)
 {
     const void *array = (const void *)*arg;
     bool        counts = (kind == 'N') || (kind == 'M');
-    int         n = length_of_arrays(call, (kind == 'N') || (kind == 'd'));
+    int         n = length_of_arrays(call, is_of_sends(kind));
     int        *ints;
 
     if ((array == NULL) || (n == 0)) {
@@ -224,11 +251,15 @@ static bool narrow_array(const struct xm_call *call, char kind, long *arg, struc
 static bool narrow(const struct xm_call *call, struct narrowed *out)
 {
     const char *kinds = xm_signatures[call->coll].kinds;
+    bool        sends = means_something(call, out->args, true);
+    bool        receives = means_something(call, out->args, false);
 
     for (int i = 0; kinds[i] != '\0'; i++) {
+        bool means = is_of_sends(kinds[i]) ? sends : receives;
         switch (kinds[i]) {
         case 'n':
         case 'm':
+            out->args[i] = means ? out->args[i] : 0;
             if (!fits((MPI_Count)out->args[i])) {
                 return false;
             }
@@ -237,7 +268,7 @@ static bool narrow(const struct xm_call *call, struct narrowed *out)
         case 'M':
         case 'd':
         case 'D':
-            if (!narrow_array(call, kinds[i], &out->args[i], out)) {
+            if (means && !narrow_array(call, kinds[i], &out->args[i], out)) {
                 return false;
             }
             break;
@@ -248,15 +279,22 @@ static bool narrow(const struct xm_call *call, struct narrowed *out)
     return true;
 }
 
-/*
- * Arrays made for a non-blocking call must outlive it, and MPI does not say when it is over: those
- * few words stay.
- */
-static void release(struct narrowed *narrowed, enum xm_form form)
+/* Arrays made for a call that is not blocking must outlive it. */
+static void release(const struct xm_call *call, struct narrowed *narrowed, enum xm_form form)
 {
-    for (int i = 0; (i < narrowed->rooms) && (form == XM_BLOCKING); i++) {
-        free(narrowed->room[i]);
+    for (int i = 0; i < narrowed->rooms; i++) {
+        if (form == XM_BLOCKING) {
+            free(narrowed->room[i]);
+        } else if (call->rooms != NULL) {
+            call->rooms[i] = narrowed->room[i];
+        }
     }
+}
+
+bool xm_call_makes_arrays(const struct xm_call *call)
+{
+    return call->large && (xm_mpi_functions[call->function] == NULL) &&
+           (strpbrk(xm_signatures[call->coll].kinds, "NMdD") != NULL);
 }
 
 static int make(const struct xm_call *call, enum xm_form form, const long *args)
@@ -276,7 +314,7 @@ static int make(const struct xm_call *call, enum xm_form form, const long *args)
     int res = narrow(call, &narrowed) ? (int)xm_mpi_forward(xm_function_of(call->coll, form, 0),
                                                             call->profiling, narrowed.args)
                                       : too_large(call, function);
-    release(&narrowed, form);
+    release(call, &narrowed, form);
     return res;
 }
 

@@ -9,7 +9,7 @@
 
 #include "mpi/mpi.h"
 
-enum { XM_MAX_ARGUMENTS = 13 };
+enum { XM_MAX_ARGUMENTS = 13, XM_MAX_ROOMS = 4 };
 
 /* The arguments as the program gave them; what a collective does not have is zero. */
 struct xm_call {
@@ -36,6 +36,9 @@ struct xm_call {
     int                 root; /* -1: the collective has none */
     MPI_Comm            comm;
     MPI_Request        *request; /* of the forms that have one */
+    /* XM_MAX_ROOMS places for arrays that are made for MPI, which whoever set this frees after the
+     * call is over; NULL: those of a call that is not blocking stay. */
+    void **rooms;
 };
 
 /* What kinds of arguments a collective has, as positions in its argument list; -1: none. */
@@ -57,7 +60,9 @@ void xm_call_read(enum xm_function function, int profiling, const long *args, st
  * function with large counts, the one with int counts serves as long as the counts fit.
  */
 int xm_call_mpi(const struct xm_call *call);
-int xm_call_mpi_with(const struct xm_call *call, const void *sendbuf, void *recvbuf);
+/* Does MPI get arrays that are made for it? */
+bool xm_call_makes_arrays(const struct xm_call *call);
+int  xm_call_mpi_with(const struct xm_call *call, const void *sendbuf, void *recvbuf);
 /* The same as a non-blocking call, whatever the form; the request is the caller's. */
 int xm_call_mpi_start(const struct xm_call *call, const void *sendbuf, void *recvbuf,
                       MPI_Request *request);

@@ -110,6 +110,9 @@ void xm_op_free(struct xm_op *op)
         return;
     }
     xm_buffers_free(&op->buffers);
+    for (int i = 0; i < XM_MAX_ROOMS; i++) {
+        free(op->rooms[i]);
+    }
     if (mine == NULL) {
         keep_for_thread(op);
     } else {

@@ -88,6 +88,7 @@ struct xm_op {
     struct xm_copier    copier;
     void               *event; /* what is waited for on the device; NULL: all that the stream has */
     MPI_Request         inner; /* staged: MPI's own request */
+    void               *rooms[XM_MAX_ROOMS];       /* of call */
     char               *send_span, *recv_span;     /* staged: host memory of each buffer */
     void               *send_arrays, *recv_arrays; /* and arguments of MPI's, if that is bytes */
     struct xm_standing *standing;  /* staged: what to start instead, or NULL (staged.h) */

@@ -4,6 +4,7 @@
  * interposer has them all, so they must work with an MPI library that has none (Open MPI
  * before 6.0), on host and on device memory. Usage: mpi_large cuda|rocm
  */
+#include <malloc.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +26,8 @@ WEAK int MPI_Allgatherv_c(const void *, MPI_Count, TYPE, void *, COUNTS, PLACES,
 WEAK int MPI_Alltoall_c(const void *, MPI_Count, TYPE, void *, MPI_Count, TYPE, MPI_Comm);
 WEAK int MPI_Alltoallv_c(const void *, COUNTS, PLACES, TYPE, void *, COUNTS, PLACES, TYPE,
                          MPI_Comm);
+WEAK int MPI_Ialltoallv_c(const void *, COUNTS, PLACES, TYPE, void *, COUNTS, PLACES, TYPE,
+                          MPI_Comm, MPI_Request *);
 WEAK int MPI_Gather_c(const void *, MPI_Count, TYPE, void *, MPI_Count, TYPE, int, MPI_Comm);
 WEAK int MPI_Gatherv_c(const void *, MPI_Count, TYPE, void *, COUNTS, PLACES, TYPE, int, MPI_Comm);
 WEAK int MPI_Scatter_c(const void *, MPI_Count, TYPE, void *, MPI_Count, TYPE, int, MPI_Comm);
@@ -192,7 +195,60 @@ static void rooted(struct buffers *b)
            "scatterv", 1, from_root_to_me);
 }
 
+/* Arguments that MPI passes over may be anything. */
+static void in_place(struct buffers *b)
+{
+    MPI_Comm         w = MPI_COMM_WORLD;
+    const MPI_Count  any = (MPI_Count)1 << 40;
+    const MPI_Count *c = (const MPI_Count *)8;
+    const MPI_Aint  *p = (const MPI_Aint *)8;
+    int              root = (rank == ROOT);
+    MPI_Datatype     none = MPI_DATATYPE_NULL;
+
+    prepare(b, 1);
+    finish(b, b->send, MPI_Alltoall_c(MPI_IN_PLACE, any, none, b->send, PART, MPI_INT, w),
+           "alltoall in place", nranks, from_each_to_me);
+    prepare(b, 1);
+    finish(b, b->send,
+           MPI_Alltoallv_c(MPI_IN_PLACE, c, p, none, b->send, counts, places, MPI_INT, w),
+           "alltoallv in place", nranks, from_each_to_me);
+    prepare(b, 0);
+    finish(b, root ? b->send : b->recv,
+           MPI_Gather_c(root ? MPI_IN_PLACE : b->send, root ? any : PART, MPI_INT, b->send,
+                        root ? PART : any, MPI_INT, ROOT, w),
+           "gather in place", root ? nranks : 0, from_each);
+    prepare(b, 1);
+    finish(b, root ? b->send : b->recv,
+           MPI_Scatter_c(b->send, root ? PART : any, MPI_INT, root ? MPI_IN_PLACE : b->recv,
+                         root ? any : PART, MPI_INT, ROOT, w),
+           "scatter in place", 1, from_root_to_me);
+}
+
 #if MPI_VERSION < 4
+/* The arrays of int that are made for MPI go with the call. */
+static void many(void)
+{
+    enum { TIMES = 1000, MOST = 16 };
+    MPI_Request request;
+    size_t      before = 0;
+    int         a[MAX_RANKS] = {0}, b[MAX_RANKS];
+    MPI_Count   ones[MAX_RANKS];
+    MPI_Aint    at[MAX_RANKS];
+
+    for (int r = 0; r < nranks; r++) {
+        ones[r] = 1;
+        at[r] = r;
+    }
+    for (int i = 0; i < 2 * TIMES; i++) {
+        before = (i == TIMES) ? mallinfo2().uordblks : before;
+        MPI_Ialltoallv_c(a, ones, at, MPI_INT, b, ones, at, MPI_INT, MPI_COMM_WORLD, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    size_t after = mallinfo2().uordblks;
+    check(after < before + (size_t)TIMES * MOST, "a call that is not blocking keeps no memory",
+          "host");
+}
+
 /* What cannot be done is MPI's own error, not a truncated count. */
 static void too_large(void)
 {
@@ -229,11 +285,13 @@ int main(int argc, char **argv)
         reductions(&b[i]);
         all_to_all(&b[i]);
         rooted(&b[i]);
+        in_place(&b[i]);
         mt_free(b[i].where, b[i].send);
         mt_free(b[i].where, b[i].recv);
     }
 #if MPI_VERSION < 4
     too_large();
+    many();
 #endif
     sums[0] = checks;
     sums[1] = failures;
