@@ -112,6 +112,8 @@ int xm_results_fix(enum xm_function function, struct xm_array *a, const long *ar
     struct xm_results r = xm_results_of(function, a, args, failed);
     bool     ignored = (r.statuses == MPI_STATUS_IGNORE) || (r.statuses == MPI_STATUSES_IGNORE);
     bool     several = is_of_several(function);
+    bool     looks = (function == XM_FN_MPI_Request_get_status);
+    bool     tells = !looks || !xm_mpi_is_openmpi(); /* whose look never fails */
     int      wrong = MPI_SUCCESS;
     bool     raised = true;
     MPI_Comm comm = XM_HANDLE(MPI_COMM_WORLD);
@@ -125,13 +127,13 @@ int xm_results_fix(enum xm_function function, struct xm_array *a, const long *ar
         if (!ignored) {
             fix_status(f, &r.statuses[k]);
         }
-        if (function != XM_FN_MPI_Request_get_status) {
+        if (!looks) {
             settle(a, i);
-            if (f->code != MPI_SUCCESS) {
-                wrong = f->code;
-                comm = f->raised ? comm : f->comm;
-                raised = raised && f->raised;
-            }
+        }
+        if ((f->code != MPI_SUCCESS) && tells) {
+            wrong = f->code;
+            comm = f->raised ? comm : f->comm;
+            raised = raised && f->raised;
         }
     }
     if (wrong == MPI_SUCCESS) {

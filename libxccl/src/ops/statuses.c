@@ -58,17 +58,45 @@ static int look_if_active(MPI_Request request, bool *active_p, int *flag, MPI_St
     return code;
 }
 
+/* What a look at each of several said. MPI has called the handlers of those that failed. */
+struct looks {
+    MPI_Status *statuses;
+    int         count;
+    bool        failed;
+};
+
+static MPI_Status *next_status(const struct looks *l)
+{
+    return (l->statuses != MPI_STATUSES_IGNORE) ? &l->statuses[l->count] : MPI_STATUS_IGNORE;
+}
+
+/* The codes are said once any has failed: until then MPI_ERROR is left as it is. */
+static void note(struct looks *l, int code)
+{
+    bool first = !l->failed && (code != MPI_SUCCESS);
+
+    l->failed = l->failed || first;
+    if (l->failed && (l->statuses != MPI_STATUSES_IGNORE)) {
+        for (int i = 0; first && (i < l->count); i++) {
+            l->statuses[i].MPI_ERROR = MPI_SUCCESS;
+        }
+        l->statuses[l->count].MPI_ERROR = code;
+    }
+    l->count++;
+}
+
 /* (count, requests, flag, statuses) */
 static int look_at_all(int count, const MPI_Request *requests, int *flag, MPI_Status *statuses)
 {
-    int code = MPI_SUCCESS;
+    struct looks l = {.statuses = statuses};
 
     *flag = 1;
-    for (int i = 0; (i < count) && *flag && (code == MPI_SUCCESS); i++) {
-        MPI_Status *status = (statuses != MPI_STATUSES_IGNORE) ? &statuses[i] : MPI_STATUS_IGNORE;
-        code = look(requests[i], flag, status);
+    while ((l.count < count) && *flag) {
+        int code = look(requests[l.count], flag, next_status(&l));
+        *flag = *flag || (code != MPI_SUCCESS);
+        note(&l, code);
     }
-    return code;
+    return (*flag && l.failed) ? MPI_ERR_IN_STATUS : MPI_SUCCESS;
 }
 
 /* (count, requests, index, flag, status) */
@@ -101,26 +129,21 @@ static int look_at_any(int count, const MPI_Request *requests, int *index, int *
 static int look_at_some(int count, const MPI_Request *requests, int *outcount, int *indices,
                         MPI_Status *statuses)
 {
-    bool any = false;
-    int  found = 0;
+    struct looks l = {.statuses = statuses};
+    bool         any = false;
 
     for (int i = 0; i < count; i++) {
-        bool        active;
-        int         flag;
-        MPI_Status *status =
-            (statuses != MPI_STATUSES_IGNORE) ? &statuses[found] : MPI_STATUS_IGNORE;
-        int code = look_if_active(requests[i], &active, &flag, status);
-        if (code != MPI_SUCCESS) {
-            *outcount = found;
-            return code;
-        }
+        bool active;
+        int  flag;
+        int  code = look_if_active(requests[i], &active, &flag, next_status(&l));
         any = any || active;
-        if (flag) {
-            indices[found++] = i;
+        if (flag || (code != MPI_SUCCESS)) {
+            indices[l.count] = i;
+            note(&l, code);
         }
     }
-    *outcount = any ? found : MPI_UNDEFINED;
-    return MPI_SUCCESS;
+    *outcount = any ? l.count : MPI_UNDEFINED;
+    return l.failed ? MPI_ERR_IN_STATUS : MPI_SUCCESS;
 }
 
 int xm_get_statuses(enum xm_function function, const long *args)

@@ -228,6 +228,12 @@ def test_requests(mpi, case):
 
 
 @pytest.mark.each_value
+def test_failed_requests(mpi):
+    """A look at a receive whose message was too long fails where it does so on host memory."""
+    go(mpi, 2, "mpi_statuses failed")
+
+
+@pytest.mark.each_value
 @pytest.mark.parametrize("case", ["kinds", "started", "sparse", "devices", "again", "fork"])
 def test_legal(mpi, case):
     go(mpi, 3, f"mpi_legal {case}")

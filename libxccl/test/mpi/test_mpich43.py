@@ -72,6 +72,7 @@ def test_streams(newer, command):
         "mpi_transfers cuda sends",
         "mpi_requests cuda mixture",
         "mpi_requests cuda ended",
+        "mpi_statuses cuda failed",
         "mpi_handlers cuda looks",
         "mpi_hang cuda far_ahead",
         "mpi_world_errors cuda",
