@@ -749,17 +749,34 @@ static int serve(const struct xm_call *call, struct xm_op *op)
     return op->concerns_device ? xm_collective_carry(op, path) : leave_to_mpi(op, path);
 }
 
+/* Nothing is known of the communicator, so MPI gets the buffers as they are. */
+static int leave_unknown_to_mpi(const struct xm_call *call)
+{
+    const struct xc_device_ops *dev = xc_device_active();
+    const struct xm_signature  *s = &xm_signatures[call->coll];
+    const void                 *send = (s->sendbuf >= 0) ? call->sendbuf : MPI_IN_PLACE;
+    const void                 *recv = (s->recvbuf >= 0) ? call->recvbuf : MPI_IN_PLACE;
+
+    if ((dev == NULL) || xm_mpi_gpu_aware(dev->name) || both_host(dev, send, recv)) {
+        return xm_call_mpi(call);
+    }
+    char text[512];
+    snprintf(text, sizeof(text), "device memory cannot be passed to %s here: %s",
+             xm_coll_name(call->coll), xc_last_detail());
+    return xm_raise(call->comm, xcclUnsupported, text);
+}
+
 int xm_collective_run(const struct xm_call *call)
 {
     struct xm_comm *xm;
 
     last_path = "host";
-    if (xm_config.faulty || (call->comm == XM_HANDLE(MPI_COMM_NULL)) ||
-        (xm_comm_get(call->comm, &xm) != xcclSuccess)) {
-        if (call->comm != XM_HANDLE(MPI_COMM_NULL)) {
-            xm_suspicion_give_up(); /* it is not counted */
-        }
+    if (call->comm == XM_HANDLE(MPI_COMM_NULL)) {
         return xm_call_mpi(call);
+    }
+    if (xm_config.faulty || (xm_comm_get(call->comm, &xm) != xcclSuccess)) {
+        xm_suspicion_give_up(); /* it is not counted */
+        return xm_config.faulty ? xm_call_mpi(call) : leave_unknown_to_mpi(call);
     }
     struct xm_op *op = xm_op_new();
     if (op == NULL) {

@@ -185,11 +185,25 @@ static void make_lock(pthread_mutex_t *made)
     pthread_mutexattr_destroy(&attr);
 }
 
+/* MPICH's whose ranks are threads: a process has several, and their group those of processes. */
+static bool is_of_threads(MPI_Comm comm)
+{
+    typedef int test(MPI_Comm, int *);
+    test       *is = (test *)xm_mpi_symbol("PMPIX_Comm_test_threadcomm");
+    int         flag = 0;
+
+    return (is != NULL) && (is(comm, &flag) == MPI_SUCCESS) && flag;
+}
+
 static xcclResult_t comm_new(MPI_Comm comm, struct xm_comm **xm_p)
 {
     int             inter;
     struct xm_comm *xm = calloc(1, sizeof(*xm));
 
+    if (is_of_threads(comm)) {
+        free(xm);
+        return xc_fail(xcclUnsupported, "the ranks of the communicator are threads");
+    }
     if (xm == NULL) {
         return xc_fail(xcclSystemError, "out of memory for a communicator");
     }
