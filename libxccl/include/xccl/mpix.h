@@ -81,8 +81,20 @@ XCCL_EXPORT int MPIX_Stream_comm_create_multiplex(MPI_Comm comm, int count,
 /** @brief The stream of a communicator (@p idx 0), or ::MPIX_STREAM_NULL. */
 XCCL_EXPORT int MPIX_Comm_get_stream(MPI_Comm comm, int idx, MPIX_Stream *stream);
 
-/** @brief Does nothing on streams of xccl's: a thread of xccl makes progress. */
+/**
+ * @brief Let MPI and xccl make progress.
+ *
+ * Streams of xccl's do not need it: a thread of xccl makes progress on them.
+ */
 XCCL_EXPORT int MPIX_Stream_progress(MPIX_Stream stream);
+/**
+ * @brief 1 if the operation of @p request is complete, else 0; MPI_Wait or MPI_Test still has to
+ * complete the request.
+ *
+ * In a loop with MPIX_Stream_progress(MPIX_STREAM_NULL) it waits for a request.
+ */
+XCCL_EXPORT int MPIX_Request_is_complete(MPI_Request request);
+/** @brief Does nothing on streams of xccl's. */
 XCCL_EXPORT int MPIX_Start_progress_thread(MPIX_Stream stream);
 XCCL_EXPORT int MPIX_Stop_progress_thread(MPIX_Stream stream);
 

@@ -12,7 +12,7 @@
 #include "mpi/functions.h"
 
 /* Both sides are built together; a stale file of another version is refused by this number. */
-enum { XM_FAMILY_ABI = 15 };
+enum { XM_FAMILY_ABI = 16 };
 
 struct xm_family {
     unsigned    abi;

@@ -30,6 +30,7 @@
     X(MPI_Request_get_status_any, 5)                                                               \
     X(MPI_Request_get_status_all, 4)                                                               \
     X(MPI_Request_get_status_some, 5)                                                              \
+    X(MPIX_Request_is_complete, 1)                                                                 \
     X(MPI_Request_free, 1)                                                                         \
     X(MPI_Cancel, 1)                                                                               \
     X(MPI_Pready, 2)                                                                               \

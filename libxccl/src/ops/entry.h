@@ -103,5 +103,7 @@ int xm_wait_or_test(enum xm_function function, int profiling, const long *args, 
 
 /* MPI_Request_get_status_any, _all and _some of MPI 4.1, whether MPI has them or not. */
 int xm_get_statuses(enum xm_function function, const long *args);
+/* MPIX_Request_is_complete of MPICH 4.3, likewise: 1 or 0. */
+int xm_is_complete(int profiling, MPI_Request request);
 
 #endif

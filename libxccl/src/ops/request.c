@@ -492,6 +492,8 @@ int xm_request_call(enum xm_function function, int profiling, const long *args)
     case XM_FN_MPI_Request_get_status_all:
     case XM_FN_MPI_Request_get_status_some:
         return xm_get_statuses(function, args);
+    case XM_FN_MPIX_Request_is_complete:
+        return xm_is_complete(profiling, (MPI_Request)(intptr_t)args[0]);
     case XM_FN_MPI_Request_get_status:
         one = (MPI_Request)(intptr_t)args[0];
         return xm_wait_or_test(function, profiling, args, 1, &one);

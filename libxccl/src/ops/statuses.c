@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The functions of MPI 4.1 that look at several requests and complete none: by a look at each, so
- * an MPI without them has them too.
+ * The functions of MPI 4.1 that look at several requests and complete none, and MPICH's look at
+ * one: by a look at each, so an MPI without them has them too.
  */
 #include "ops/entry.h"
 
@@ -159,4 +159,16 @@ int xm_get_statuses(enum xm_function function, const long *args)
     default:
         return look_at_some(count, requests, (int *)args[2], (int *)args[3], (MPI_Status *)args[4]);
     }
+}
+
+int xm_is_complete(int profiling, MPI_Request request)
+{
+    const enum xm_function function = XM_FN_MPIX_Request_is_complete;
+    const long             args[] = {(long)request};
+    int                    flag = 0;
+
+    if ((xm_mpi_functions[function] != NULL) && !xm_entries_any(1, &request)) {
+        return (int)xm_mpi_forward(function, profiling, args);
+    }
+    return (look(request, &flag, MPI_STATUS_IGNORE) != MPI_SUCCESS) || flag;
 }

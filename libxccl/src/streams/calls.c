@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* From a function's arguments to what serves it; what is not of ours goes to MPI, if it has it. */
 #include "base/log.h"
+#include "comms/wait.h"
+#include "ops/op.h"
 #include "streams/collective.h"
 #include "streams/message.h"
 #include "streams/stream_comm.h"
@@ -42,9 +44,13 @@ static int get_stream(int profiling, const long *args)
     return MPI_SUCCESS;
 }
 
-/* Of a stream of ours a thread makes progress in any case. */
+/* Of a stream of ours a thread makes progress in any case; but a program may wait for others so. */
 static int progress(enum xm_function function, int profiling, const long *args)
 {
+    if (function == XM_FN_MPIX_Stream_progress) {
+        xm_ops_progress();
+        xm_progress_all();
+    }
     if (xm_stream_of((int)args[0]) != NULL) {
         return MPI_SUCCESS;
     }

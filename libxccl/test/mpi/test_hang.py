@@ -228,9 +228,10 @@ def test_requests(mpi, case):
 
 
 @pytest.mark.each_value
-def test_failed_requests(mpi):
-    """A look at a receive whose message was too long fails where it does so on host memory."""
-    go(mpi, 2, "mpi_statuses failed")
+@pytest.mark.parametrize("case", ["failed", "complete"])
+def test_statuses(mpi, case):
+    """Looks at receives that fail; waits by looks in a loop with progress."""
+    go(mpi, 2, f"mpi_statuses {case}")
 
 
 @pytest.mark.each_value

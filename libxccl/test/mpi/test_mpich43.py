@@ -73,6 +73,7 @@ def test_streams(newer, command):
         "mpi_requests cuda mixture",
         "mpi_requests cuda ended",
         "mpi_statuses cuda failed",
+        "mpi_statuses cuda complete",
         "mpi_handlers cuda looks",
         "mpi_hang cuda far_ahead",
         "mpi_world_errors cuda",
@@ -80,6 +81,12 @@ def test_streams(newer, command):
 )
 def test_programs(newer, command):
     run(newer, 3 if "mixture" in command else 2, command)
+
+
+@pytest.mark.parametrize("case", ["host", "device"])
+def test_communicators_of_threads(newer, case):
+    """MPICH ends the job of whoever asks the group, which has its processes alone, for such a rank."""
+    run(newer, 2, f"mpi_threadcomm cuda {case}")
 
 
 @pytest.mark.parametrize(("query", "ours"), [("auto", CUDA_KINDS), ("mpi", "")])

@@ -5,12 +5,15 @@
  * failed
  */
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stddef.h>
+
+#include <xccl/mpix.h>
 
 #include "support.h"
 
 /* Long enough to be fetched. */
-enum { COUNT = 1000, TAG = 1, LATER = 9, RECEIVES = 2 };
+enum { COUNT = 1000, TAG = 1, LATER = 9, RECEIVES = 2, PATIENCE_S = 10 };
 
 typedef int look_all(int, const MPI_Request *, int *, MPI_Status *);
 typedef int look_some(int, const MPI_Request *, int *, int *, MPI_Status *);
@@ -124,8 +127,6 @@ static void case_failed(void)
     int        *device = mt_ints_make(MT_DEVICE, COUNT, 0, 0);
     MPI_Request live; /* one of xccl's beside those of MPI's own */
 
-    next = (mt_rank() + 1) % mt_size();
-    previous = (mt_rank() + mt_size() - 1) % mt_size();
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN); /* where MPICH reports some */
     int host = look_at_one(MT_HOST), on_device = look_at_one(MT_DEVICE);
@@ -140,10 +141,81 @@ static void case_failed(void)
     mt_free(MT_DEVICE, device);
 }
 
+/* ---- waits by MPICH's look, in a loop with its progress ---- */
+
+typedef int is_complete(MPI_Request);
+typedef int stream_progress(MPIX_Stream);
+
+static bool comes_to_its_end(MPI_Request request)
+{
+    is_complete     *complete = (is_complete *)dlsym(RTLD_DEFAULT, "MPIX_Request_is_complete");
+    stream_progress *go_on = (stream_progress *)dlsym(RTLD_DEFAULT, "MPIX_Stream_progress");
+    double           begin = MPI_Wtime();
+
+    if ((complete == NULL) || (go_on == NULL)) {
+        mt_expect(false, "nobody has MPIX_Request_is_complete and MPIX_Stream_progress");
+        return false;
+    }
+    while (!complete(request)) {
+        if (MPI_Wtime() - begin > PATIENCE_S) {
+            return false;
+        }
+        go_on(MPIX_STREAM_NULL);
+    }
+    return true;
+}
+
+static void bcast_in_loop(enum mt_where where)
+{
+    int        *data = mt_ints_make(where, COUNT, (mt_rank() == 0) ? COUNT : 0, 1);
+    MPI_Request request;
+
+    MPI_Ibcast(data, COUNT, MPI_INT, 0, MPI_COMM_WORLD, &request);
+    mt_expect(comes_to_its_end(request), "MPI_Ibcast does not come to its end");
+    mt_ints_expect(data, where, COUNT, COUNT, 0, 1, "MPI_Ibcast");
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    mt_free(where, data);
+}
+
+/* Into memory of either kind, from a sender with a device's: the data is there at the end. */
+static void exchange_in_loop(enum mt_where where, int count)
+{
+    int        *in = mt_ints_make(MT_DEVICE, count, count, 2);
+    int        *out = mt_ints_make(where, count, 0, 0);
+    MPI_Request receive, send;
+
+    MPI_Irecv(out, count, MPI_INT, previous, TAG, MPI_COMM_WORLD, &receive);
+    MPI_Isend(in, count, MPI_INT, next, TAG, MPI_COMM_WORLD, &send);
+    mt_expect(comes_to_its_end(receive), "a receive of %d ints does not come to its end", count);
+    mt_ints_expect(out, where, count, count, previous, 2, "a message");
+    mt_expect(comes_to_its_end(send), "a send of %d ints does not come to its end", count);
+    MPI_Wait(&receive, MPI_STATUS_IGNORE);
+    MPI_Wait(&send, MPI_STATUS_IGNORE);
+    mt_free(MT_DEVICE, in);
+    mt_free(where, out);
+}
+
+static void case_complete(void)
+{
+    enum { TIMES = 5, FEW = 4, MANY = 100 * 1000 };
+
+    for (int i = 0; i < TIMES; i++) {
+        bcast_in_loop(MT_DEVICE);
+        bcast_in_loop(MT_HOST);
+        exchange_in_loop(MT_DEVICE, COUNT);
+        exchange_in_loop(MT_HOST, FEW);
+        exchange_in_loop(MT_HOST, COUNT);
+        exchange_in_loop(MT_HOST, MANY);
+    }
+}
+
 int main(int argc, char **argv)
 {
-    static const struct mt_named_case cases[] = {{"failed", case_failed}, {NULL, NULL}};
+    static const struct mt_named_case cases[] = {
+        {"failed", case_failed}, {"complete", case_complete}, {NULL, NULL}};
 
     mt_begin(&argc, &argv, true);
+    next = (mt_rank() + 1) % mt_size();
+    previous = (mt_rank() + mt_size() - 1) % mt_size();
     return mt_run_to_end(cases, argc, argv);
 }
