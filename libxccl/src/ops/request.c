@@ -204,14 +204,14 @@ static int start_transfer(struct xm_entry *e, MPI_Request *request, int profilin
     int                 code;
 
     if (t->rendezvous.looks && (xm_rendezvous_expect(t) != xcclSuccess)) {
-        return xm_raise(XM_HANDLE(MPI_COMM_WORLD), xcclSystemError, xc_last_detail());
+        return xm_transfer_raise(t, xcclSystemError, xc_last_detail());
     }
     int slot = begin_receive(t);
     if (!xm_transfer_start_instead(t, &code)) {
         xcclResult_t res = xm_transfer_copy_in(t);
         if (res != xcclSuccess) {
             end_receive(slot);
-            return xm_raise(XM_HANDLE(MPI_COMM_WORLD), res, xc_last_detail());
+            return xm_transfer_raise(t, res, xc_last_detail());
         }
         code = (int)xm_mpi_forward(XM_FN_MPI_Start, profiling, args);
     }
@@ -253,7 +253,7 @@ static int ready(enum xm_function function, int profiling, const long *args, MPI
         }
     }
     return (res == xcclSuccess) ? (int)xm_mpi_forward(function, profiling, args)
-                                : xm_raise(XM_HANDLE(MPI_COMM_WORLD), res, xc_last_detail());
+                                : xm_transfer_raise(e->transfer, res, xc_last_detail());
 }
 
 /* (request, partition, flag) */
@@ -265,7 +265,7 @@ static int arrived(int profiling, const long *args)
     if ((code == MPI_SUCCESS) && (e != NULL) && (e->transfer != NULL) && *(const int *)args[2]) {
         xcclResult_t res = xm_transfer_partition_out(e->transfer, (int)args[1]);
         if (res != xcclSuccess) {
-            return xm_raise(XM_HANDLE(MPI_COMM_WORLD), res, xc_last_detail());
+            return xm_transfer_raise(e->transfer, res, xc_last_detail());
         }
     }
     return code;

@@ -98,8 +98,7 @@ int xm_transfer_raise(const struct xm_transfer *t, xcclResult_t res, const char 
         return xm_raise_on_file((MPI_File)(intptr_t)t->args[file], res, text);
     }
     /* With a request the program may have freed the communicator. */
-    bool pending = (t->request != XM_HANDLE(MPI_REQUEST_NULL));
-    return xm_raise(pending ? XM_HANDLE(MPI_COMM_WORLD) : xm_transfer_comm(t), res, text);
+    return xm_raise(t->comm_gone ? XM_HANDLE(MPI_COMM_WORLD) : xm_transfer_comm(t), res, text);
 }
 
 static int receive_of(enum xm_function function)

@@ -24,7 +24,13 @@ def test_wrong_arguments(family, case):
 def test_not_copied(family):
     """A receive whose data does not get to the device ends with an error, said once."""
     env = {"XCCL_SIM_FAIL": "copy@1", "XCCL_DIRECT": "off"}
-    family.run(2, "mpi_corners cuda not_copied", env=env, timeout=60).good()
+    family.run(2, "mpi_uncopied cuda received", env=env, timeout=60).good()
+
+
+def test_not_started(family):
+    """A persistent send whose data does not come from the device: its communicator's handler is called."""
+    env = {"XCCL_SIM_FAIL": "copy@1", "XCCL_DIRECT": "off", "XCCL_P2P": "staged"}
+    family.run(2, "mpi_uncopied cuda started", env=env, timeout=60).good()
 
 
 @pytest.mark.release_only

@@ -307,121 +307,6 @@ static void case_error_field(void)
     mt_free(MT_DEVICE, out);
 }
 
-/* ---- what is received cannot be copied to the device: whoever completes the request says so ----
- */
-
-static int handled;
-
-static void count_error(MPI_Comm *comm, int *code, ...)
-{
-    (void)comm;
-    (void)code;
-    handled++;
-}
-
-enum { FEW = 500 }; /* so few that MPI sends them at once */
-enum { BY_WAIT, BY_WAITALL, BY_WAITANY, BY_TESTSOME, BY_START, AT_ONCE, NUM_WAYS };
-
-/* Several requests, of which only the first fails. */
-static int complete(int way, MPI_Request requests[2])
-{
-    MPI_Status statuses[2];
-    int        code = MPI_SUCCESS, index = 0, outcount = 0, indices[2];
-
-    switch (way) {
-    case BY_WAITALL:
-        code = MPI_Waitall(2, requests, statuses);
-        mt_expect(class_of(code) == MPI_ERR_IN_STATUS, "MPI_Waitall: class %d", class_of(code));
-        mt_expect(statuses[1].MPI_ERROR == MPI_SUCCESS, "the other request failed, too");
-        return statuses[0].MPI_ERROR;
-    case BY_WAITANY:
-        return MPI_Waitany(1, requests, &index, MPI_STATUS_IGNORE);
-    case BY_TESTSOME:
-        while ((code == MPI_SUCCESS) && (outcount == 0)) {
-            code = MPI_Testsome(1, requests, &outcount, indices, statuses);
-        }
-        return (class_of(code) == MPI_ERR_IN_STATUS) ? statuses[0].MPI_ERROR : MPI_SUCCESS;
-    default:
-        return MPI_Wait(requests, MPI_STATUS_IGNORE);
-    }
-}
-
-static void receive_in_vain(int way, int *out)
-{
-    MPI_Request requests[2];
-    int         word;
-
-    handled = 0;
-    if (way == BY_START) {
-        MPI_Recv_init(out, FEW, MPI_INT, 0, TAG, MPI_COMM_WORLD, &requests[0]);
-        MPI_Start(&requests[0]);
-    } else {
-        MPI_Irecv(out, FEW, MPI_INT, 0, TAG, MPI_COMM_WORLD, &requests[0]);
-    }
-    MPI_Irecv(&word, 1, MPI_INT, 0, TAG + 1, MPI_COMM_WORLD, &requests[1]);
-    int code = complete(way, requests);
-    mt_expect(code != MPI_SUCCESS, "way %d: the request ended well", way);
-    mt_expect(handled == 1, "way %d: the handler was called %d times", way, handled);
-    if (way == BY_START) { /* it is not active any more */
-        code = MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
-        mt_expect(code == MPI_SUCCESS, "the error was said twice");
-        MPI_Request_free(&requests[0]);
-    }
-    MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
-}
-
-/* What is received beside a message that is fetched is lost; that message is not. */
-static void exchange_in_vain(void)
-{
-    enum { LATE_US = 200000 };
-    int *in = mt_ints_make(MT_DEVICE, LONG, LONG, 1), *out = mt_ints_make(MT_DEVICE, LONG, 0, 0);
-    int  host[FEW] = {0};
-
-    for (int i = 0; i < 3; i++) { /* rank 0 has used a device, and says so */
-        MPI_Sendrecv(host, 1, MPI_INT, other(), TAG, host + 1, 1, MPI_INT, other(), TAG,
-                     MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        MPI_Barrier(MPI_COMM_WORLD);
-    }
-    if (mt_rank() == 0) {
-        MPI_Send(host, FEW, MPI_INT, 1, TAG, MPI_COMM_WORLD);
-        usleep(LATE_US);
-        MPI_Recv(out, LONG, MPI_INT, 1, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        mt_ints_expect(out, MT_DEVICE, LONG, LONG, 1, 1, "beside what was not copied");
-    } else {
-        int code = MPI_Sendrecv(in, LONG, MPI_INT, 0, TAG, out, FEW, MPI_INT, 0, TAG,
-                                MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        mt_expect(code != MPI_SUCCESS, "MPI_Sendrecv ended well");
-        mt_put(in, MT_DEVICE, host, sizeof(host));
-    }
-    mt_free(MT_DEVICE, in);
-    mt_free(MT_DEVICE, out);
-}
-
-/* With XCCL_SIM_FAIL=copy@1, and no kernels to copy by. */
-static void case_not_copied(void)
-{
-    MPI_Errhandler handler;
-    int           *buffer = mt_ints_make((mt_rank() == 0) ? MT_HOST : MT_DEVICE, FEW, 0, 0);
-
-    MPI_Comm_create_errhandler(count_error, &handler);
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
-    for (int way = 0; way < NUM_WAYS; way++) {
-        if (mt_rank() == 0) {
-            MPI_Send(buffer, FEW, MPI_INT, 1, TAG, MPI_COMM_WORLD);
-            MPI_Send(&way, 1, MPI_INT, 1, TAG + 1, MPI_COMM_WORLD);
-        }
-        if (way == AT_ONCE) { /* it is there before its receive begins */
-            MPI_Barrier(MPI_COMM_WORLD);
-        }
-        if (mt_rank() == 1) {
-            receive_in_vain(way, buffer);
-        }
-    }
-    exchange_in_vain();
-    MPI_Errhandler_free(&handler);
-    mt_free((mt_rank() == 0) ? MT_HOST : MT_DEVICE, buffer);
-}
-
 /* ---- packing writes between two positions alone ---- */
 
 /* A message comes to the first half of what is packed into. */
@@ -589,6 +474,15 @@ static void case_probed_too_long(void)
 }
 
 /* ---- sends that MPI refuses hold nothing back ---- */
+
+static int handled;
+
+static void count_error(MPI_Comm *comm, int *code, ...)
+{
+    (void)comm;
+    (void)code;
+    handled++;
+}
 
 static void case_refused(void)
 {
@@ -765,7 +659,6 @@ int main(int argc, char **argv)
         {"jumping", case_jumping},
         {"uncommitted", case_uncommitted},
         {"outside", case_outside},
-        {"not_copied", case_not_copied},
         {NULL, NULL},
     };
 
