@@ -264,6 +264,8 @@ struct xs_task {
 XS_API enum xs_result xs_call(const struct xs_task *task, void *stream);
 XS_API enum xs_result xs_group_start(void);
 XS_API enum xs_result xs_group_end(void);
+/* A call was refused with res: so is the group that it is in. Returns res. */
+XS_API enum xs_result xs_group_fail(enum xs_result res);
 /*
  * Run at once, or in a group when the group ends, together with the group's others, each on a
  * thread of its own. of: jobs of the same come one after the other; NULL: of nothing.

@@ -261,7 +261,7 @@ static enum xs_result issue_all(struct xs_task *tasks)
     return res;
 }
 
-static enum xs_result fail_group(enum xs_result res)
+enum xs_result xs_group_fail(enum xs_result res)
 {
     if ((group.depth > 0) && (group.error == XS_SUCCESS)) {
         group.error = res;
@@ -314,14 +314,14 @@ enum xs_result xs_call(const struct xs_task *call, void *stream)
     struct xs_task *task = malloc(sizeof(*task));
 
     if (task == NULL) {
-        return fail_group(XS_SYSTEM_ERROR);
+        return xs_group_fail(XS_SYSTEM_ERROR);
     }
     *task = *call;
     enum xs_result res = prepare(task, stream);
     bool           empty = (task->count == 0) && (task->coll < XS_SEND);
     if ((res != XS_SUCCESS) || empty) {
         task_free(task);
-        return fail_group(res);
+        return xs_group_fail(res);
     }
     if (group.depth == 0) {
         return issue_all(task);
@@ -401,7 +401,7 @@ enum xs_result xs_group_add_job(enum xs_result (*run)(void *), void *arg, const 
     }
     struct job *job = calloc(1, sizeof(*job));
     if (job == NULL) {
-        return fail_group(XS_SYSTEM_ERROR);
+        return xs_group_fail(XS_SYSTEM_ERROR);
     }
     job->run = run;
     job->arg = arg;

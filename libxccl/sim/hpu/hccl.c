@@ -207,11 +207,31 @@ int hcclCommSynDevice(void *comm, int *device)
     return HCCL_SUCCESS;
 }
 
+/* It looks for both on every rank, whether the call reads or writes there or not. */
+static bool has_addresses(const struct xs_task *task)
+{
+    struct xs_range range;
+    bool            sends = (task->coll != XS_RECV);
+    bool            receives =
+        (task->coll != XS_SEND) && ((task->coll != XS_REDUCE) || (task->comm->rank == task->root));
+
+    return (!sends || xs_mem_find(task->send, &range)) &&
+           (!receives || xs_mem_find(task->recv, &range));
+}
+
 static int run(struct xs_task *task, void *stream)
 {
     int type = task->type;
 
     (void)xs_hpu_enter();
+    if (!xs_comm_valid(task->comm)) {
+        return invalid("commHandle': 'Invalid HCCL communicator handle.");
+    }
+    if (!has_addresses(task)) {
+        return result_of(xs_group_fail(xs_problem(
+            XS_INVALID_ARGUMENT, "Invalid argument 'addr': 'Invalid address', send %p, recv %p",
+            task->send, task->recv)));
+    }
     if ((type != XS_FLOAT32) && (type != XS_BFLOAT16) && (type != XS_FLOAT16) &&
         (type != XS_INT32) && (type != XS_UINT32)) {
         return invalid("datatype': 'Invalid or unsupported data type");

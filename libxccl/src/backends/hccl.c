@@ -181,11 +181,13 @@ static xcclResult_t comm_abort(void *comm)
                                     "is, end the process");
 }
 
-static xcclResult_t run_native(const struct xc_coll_args *a, void *comm)
+static xcclResult_t run_native(const struct xc_coll_args *a, void *comm, int rank)
 {
     const struct xc_hccl_fns *f = &in_use.fns;
     int                       type = (int)a->datatype; /* the same numbers */
     int                       op = xc_coll_reduces(a->coll) ? ops[a->op] : 0;
+    /* It wants an address in device memory even where a broadcast reads nothing. */
+    const void *source = (rank == a->root) ? a->sendbuff : a->recvbuff;
 
     if (a->stream == NULL) {
         return xc_fail(xcclInvalidArgument,
@@ -197,9 +199,8 @@ static xcclResult_t run_native(const struct xc_coll_args *a, void *comm)
         return done(f->all_reduce(a->sendbuff, a->recvbuff, a->count, type, op, comm, a->stream),
                     "hcclAllReduce");
     case XC_BROADCAST:
-        return done(
-            f->broadcast(a->sendbuff, a->recvbuff, a->count, type, a->root, comm, a->stream),
-            "hcclBroadcast");
+        return done(f->broadcast(source, a->recvbuff, a->count, type, a->root, comm, a->stream),
+                    "hcclBroadcast");
     case XC_REDUCE:
         return done(
             f->reduce(a->sendbuff, a->recvbuff, a->count, type, op, a->root, comm, a->stream),
@@ -223,7 +224,7 @@ static xcclResult_t run_native(const struct xc_coll_args *a, void *comm)
 
 static xcclResult_t collective(const struct xc_coll_args *args, void *comm, int nranks, int rank)
 {
-    return native(args->coll) ? run_native(args, comm)
+    return native(args->coll) ? run_native(args, comm, rank)
                               : xc_composed_run(&xc_backend_hccl, args, comm, nranks, rank);
 }
 
