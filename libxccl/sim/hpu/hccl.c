@@ -328,15 +328,20 @@ int hcclAllGather(const void *send, void *recv, size_t sendcount, int type, void
     return run(&task, stream);
 }
 
+/* count is of the whole buffer. */
 int hcclAlltoAll(const void *send, void *recv, size_t count, int type, void *comm, void *stream)
 {
-    struct xs_task task = {.coll = XS_ALLTOALL,
-                           .comm = comm,
-                           .send = send,
-                           .recv = recv,
-                           .count = count,
-                           .type = type};
+    struct xs_task task = {
+        .coll = XS_ALLTOALL, .comm = comm, .send = send, .recv = recv, .type = type};
 
+    if (!xs_comm_valid(comm)) {
+        return invalid("commHandle': 'Invalid HCCL communicator handle.");
+    }
+    size_t nranks = (size_t)task.comm->nranks;
+    if (count % nranks != 0) {
+        return invalid("count': 'hcclAlltoAll count should equally divide by number of ranks");
+    }
+    task.count = count / nranks;
     return run(&task, stream);
 }
 

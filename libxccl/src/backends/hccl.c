@@ -181,13 +181,15 @@ static xcclResult_t comm_abort(void *comm)
                                     "is, end the process");
 }
 
-static xcclResult_t run_native(const struct xc_coll_args *a, void *comm, int rank)
+static xcclResult_t run_native(const struct xc_coll_args *a, void *comm, int nranks, int rank)
 {
     const struct xc_hccl_fns *f = &in_use.fns;
     int                       type = (int)a->datatype; /* the same numbers */
     int                       op = xc_coll_reduces(a->coll) ? ops[a->op] : 0;
     /* It wants an address in device memory even where a broadcast reads nothing. */
     const void *source = (rank == a->root) ? a->sendbuff : a->recvbuff;
+    /* An alltoall's count is of all blocks; who checked the arguments has seen that it fits. */
+    size_t all = a->count * (size_t)nranks;
 
     if (a->stream == NULL) {
         return xc_fail(xcclInvalidArgument,
@@ -213,7 +215,7 @@ static xcclResult_t run_native(const struct xc_coll_args *a, void *comm, int ran
         return done(f->all_gather(a->sendbuff, a->recvbuff, a->count, type, comm, a->stream),
                     "hcclAllGather");
     case XC_ALLTOALL:
-        return done(f->all_to_all(a->sendbuff, a->recvbuff, a->count, type, comm, a->stream),
+        return done(f->all_to_all(a->sendbuff, a->recvbuff, all, type, comm, a->stream),
                     "hcclAlltoAll");
     case XC_SEND:
         return done(f->send(a->sendbuff, a->count, type, a->root, comm, a->stream), "hcclSend");
@@ -224,7 +226,7 @@ static xcclResult_t run_native(const struct xc_coll_args *a, void *comm, int ran
 
 static xcclResult_t collective(const struct xc_coll_args *args, void *comm, int nranks, int rank)
 {
-    return native(args->coll) ? run_native(args, comm, rank)
+    return native(args->coll) ? run_native(args, comm, nranks, rank)
                               : xc_composed_run(&xc_backend_hccl, args, comm, nranks, rank);
 }
 
