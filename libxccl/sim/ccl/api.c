@@ -66,6 +66,9 @@ struct config {
     int      blocking;
 };
 
+/* Since when INT_MIN says that the program leaves a field open. */
+#define UNDEFINED_SINCE 21700
+
 /* *blocking_p: -1 where the program left it open. */
 static enum xs_result read_config(const struct config *config, int *blocking_p)
 {
@@ -77,7 +80,7 @@ static enum xs_result read_config(const struct config *config, int *blocking_p)
         return xs_problem(XS_INVALID_ARGUMENT,
                           "ncclConfig_t argument not initialized via NCCL_CONFIG_INITIALIZER");
     }
-    if (config->blocking != INT_MIN) {
+    if ((config->blocking != INT_MIN) || (xs_config()->ccl_version < UNDEFINED_SINCE)) {
         if ((config->blocking != 0) && (config->blocking != 1)) {
             return xs_problem(XS_INVALID_ARGUMENT, "Invalid config blocking attribute value %d",
                               config->blocking);

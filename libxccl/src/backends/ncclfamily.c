@@ -135,6 +135,14 @@ static xcclResult_t family_get_unique_id(char *id)
     return done(rc, "ncclGetUniqueId");
 }
 
+/* NCCL_CONFIG_UNDEF_INT came with 2.17: before, blocking is 0 or 1, and 1 is the default. */
+static int blocking_of(const xcclConfig_t *config, int version)
+{
+    bool open = (config->blocking == XCCL_CONFIG_UNDEF_INT) && (version < 21700);
+
+    return open ? 1 : config->blocking;
+}
+
 /*
  * The vendor's configuration, in the oldest layout that has every field set. Fields that the
  * library's version has not are left out.
@@ -145,7 +153,7 @@ void xc_nccl_config(const xcclConfig_t *config, int version, xc_nccl_config_t *o
         .size = XC_NCCL_CONFIG_2_14_SIZE,
         .magic = XC_NCCL_CONFIG_MAGIC,
         .version = 21400,
-        .blocking = config->blocking,
+        .blocking = blocking_of(config, version),
         .cgaClusterSize = XCCL_CONFIG_UNDEF_INT,
         .minCTAs = XCCL_CONFIG_UNDEF_INT,
         .maxCTAs = XCCL_CONFIG_UNDEF_INT,

@@ -277,6 +277,26 @@ static int without_waiting(const struct xt_rank *self)
     return xt_failed;
 }
 
+/* Before 2.17 the library itself knows no value that leaves it open. */
+static int left_open(const struct xt_rank *self)
+{
+    xcclUniqueId id;
+    xcclConfig_t config = XCCL_CONFIG_INITIALIZER;
+    xcclComm_t   comm = NULL;
+
+    if (self->rank == 0) {
+        CHECK(xcclGetUniqueId(&id) == xcclSuccess, "%s", detail());
+    }
+    xt_share(self, &id, sizeof(id));
+    CHECK(xcclCommInitRankConfig(&comm, self->nranks, id, self->rank, &config) == xcclSuccess, "%s",
+          detail());
+    if (comm != NULL) {
+        use(comm, self->nranks, self->rank, XT_ALLREDUCE, xcclFloat32);
+        CHECK(xcclCommDestroy(comm) == xcclSuccess, "%s", detail());
+    }
+    return xt_failed;
+}
+
 /* One process, all devices: communicators made in a group, used in a group. */
 static int one_process(const struct xt_rank *self)
 {
@@ -539,6 +559,8 @@ static const struct run {
      "symbol:ncclAlltoAll,symbol:ncclAllToAll,symbol:ncclAllToAllv,symbol:ncclGather", false},
     {"an operation of one's own", 3, own_operation, NULL, NULL, false},
     {"made without waiting", 3, without_waiting, NULL, NULL, false},
+    {"a configuration left open", 2, left_open, NULL, NULL, false},
+    {"the same, of an old library", 2, left_open, "XCCL_SIM_VERSION", "21602", false},
     {"one process, four devices", 1, one_process, NULL, NULL, true},
     {"many lives", 2, many_lives, NULL, NULL, false},
     {"two ranks on one device", 2, same_device, NULL, NULL, true},
