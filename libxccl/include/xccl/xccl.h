@@ -214,7 +214,11 @@ XCCL_EXPORT xcclResult_t xcclCommGetAsyncError(xcclComm_t comm, xcclResult_t *er
 XCCL_EXPORT xcclResult_t xcclCommFinalize(xcclComm_t comm);
 /** @brief Free @p comm after its operations have completed. NULL is allowed. */
 XCCL_EXPORT xcclResult_t xcclCommDestroy(xcclComm_t comm);
-/** @brief Free @p comm and give up what is outstanding on it. NULL is allowed. */
+/**
+ * @brief Free @p comm and give up what is outstanding on it. NULL is allowed.
+ * @return ::xcclUnsupported where the library cannot (MSCCL++, oneCCL, HCCL): what is outstanding
+ *         goes on, and the process is to end.
+ */
 XCCL_EXPORT xcclResult_t xcclCommAbort(xcclComm_t comm);
 
 /**

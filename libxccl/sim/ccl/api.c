@@ -162,6 +162,11 @@ int ncclCommFinalize(struct xs_comm *comm)
     return (res != XS_SUCCESS) ? res : xs_comm_finalize(comm);
 }
 
+static bool is_mscclpp(void)
+{
+    return xs_config()->library == XS_MSCCLPP;
+}
+
 /* NULL is fine for both, as in NCCL. */
 int ncclCommDestroy(struct xs_comm *comm)
 {
@@ -177,6 +182,9 @@ int ncclCommAbort(struct xs_comm *comm)
 {
     enum xs_result res = (comm == NULL) ? XS_SUCCESS : check_comm(comm, comm);
 
+    if (is_mscclpp()) {
+        return XS_SUCCESS; /* a function without a body, in 0.9.0 */
+    }
     if ((comm != NULL) && (res == XS_SUCCESS)) {
         res = refuse_captures();
     }
@@ -215,7 +223,7 @@ int ncclCommCuDevice(const struct xs_comm *comm, int *device)
     enum xs_result res = check_comm(comm, device);
 
     if (res == XS_SUCCESS) {
-        *device = comm->device;
+        *device = is_mscclpp() ? comm->rank : comm->device; /* so it says in 0.9.0 */
     }
     return res;
 }
@@ -224,6 +232,9 @@ int ncclCommRegister(const struct xs_comm *comm, void *buff, size_t size, void *
 {
     enum xs_result res = check_comm(comm, handle);
 
+    if (is_mscclpp()) {
+        return xs_problem(XS_INTERNAL_ERROR, "ncclCommRegister is currently unavailable");
+    }
     return (res != XS_SUCCESS)
                ? res
                : xs_comm_register((struct xs_comm *)(uintptr_t)comm, buff, size, handle);

@@ -35,6 +35,23 @@ int ncclAllToAllv(const void *sendbuff, const size_t sendcounts[], const size_t 
     return unavailable("ncclAllToAllv");
 }
 
+int ncclCommWindowRegister(struct xs_comm *comm, void *buff, size_t size, void **win, int flags)
+{
+    (void)comm;
+    (void)buff;
+    (void)size;
+    (void)win;
+    (void)flags;
+    return unavailable("ncclCommWindowRegister");
+}
+
+int ncclCommWindowDeregister(struct xs_comm *comm, void *win)
+{
+    (void)comm;
+    (void)win;
+    return unavailable("ncclCommWindowDeregister");
+}
+
 /* Since never: hidden in every version. */
 static const struct xs_since since[] = {{"ncclGather", 1 << 30}, {"ncclScatter", 1 << 30}};
 

@@ -9,6 +9,7 @@
 #include "api/group.h"
 #include "api/unique_id.h"
 #include "base/log.h"
+#include "device/device.h"
 
 /*
  * Freed communicators are kept for a while: so the use of one that was destroyed is an error and
@@ -31,6 +32,18 @@ static void comm_retire(xcclComm_t comm)
     free(oldest);
 }
 
+/* Asked once a communicator was made: some runtimes choose their device only then. */
+static int current_device(const struct xc_library *lib)
+{
+    const struct xc_device_ops *device = xc_device_by_name(lib->device);
+    int                         number = -1;
+
+    if ((device == NULL) || !device->active() || (device->current(&number) != xcclSuccess)) {
+        return -1;
+    }
+    return number;
+}
+
 static xcclResult_t comm_new(const struct xc_backend_ops *ops, const struct xc_library *lib,
                              int nranks, int rank, xcclComm_t *comm_p)
 {
@@ -42,6 +55,7 @@ static xcclResult_t comm_new(const struct xc_backend_ops *ops, const struct xc_l
     comm->ops = ops;
     comm->lib = lib;
     comm->rank = rank;
+    comm->device = -1;
     atomic_init(&comm->nranks, nranks);
     atomic_init(&comm->magic, XC_COMM_LIVE);
     *comm_p = comm;
@@ -193,6 +207,9 @@ static xcclResult_t init_rank(xcclComm_t *comm_p, int nranks, xcclUniqueId *id, 
         struct xc_comm_args args = {nranks, rank, xc_id_payload(id), config};
         rc = ops->comm_create(&args, &comm->vendor);
     }
+    if (rc == xcclSuccess) {
+        comm->device = current_device(lib);
+    }
     return hand_out(comm, rc, comm_p);
 }
 
@@ -253,6 +270,7 @@ static xcclResult_t split(xcclComm_t comm, int color, int key, xcclComm_t *newco
         rc = comm_new(comm->ops, comm->lib, 0, 0, &child);
     }
     if (rc == xcclSuccess) {
+        child->device = comm->device;
         rc = comm->ops->comm_split(comm->vendor, color, key, config, &child->vendor);
     }
     return hand_out(child, rc, newcomm_p);
@@ -306,7 +324,7 @@ xcclResult_t xcclCommDevice(xcclComm_t comm, int *device_p)
         rc = comm->ops->comm_info(comm->vendor, &nranks, &rank, &device);
     }
     if (rc == xcclSuccess) {
-        *device_p = device;
+        *device_p = (device >= 0) ? device : comm->device;
     }
     return rc;
 }

@@ -13,6 +13,7 @@ struct xcclComm {
     atomic_uint                  magic;
     int                          rank;
     atomic_int                   nranks; /* 0: not known yet (a split that has not ended) */
+    int                          device; /* current where it was made; -1: none was */
     const struct xc_backend_ops *ops;
     const struct xc_library     *lib;
     void                        *vendor; /* NULL: not made yet (the group has not ended) */

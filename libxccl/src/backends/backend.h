@@ -83,6 +83,7 @@ struct xc_backend_ops {
     xcclResult_t (*comm_create)(const struct xc_comm_args *args, void **comm_p);
     xcclResult_t (*comm_split)(void *comm, int color, int key, const xcclConfig_t *config,
                                void **newcomm_p);
+    /* *device_p: -1 where the library does not tell, or has none. */
     xcclResult_t (*comm_info)(void *comm, int *nranks_p, int *rank_p, int *device_p);
     xcclResult_t (*comm_async_error)(void *comm, xcclResult_t *error_p);
     xcclResult_t (*comm_finalize)(void *comm);

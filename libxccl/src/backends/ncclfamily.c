@@ -219,7 +219,7 @@ static xcclResult_t family_comm_info(void *comm, int *nranks_p, int *rank_p, int
 {
     int nranks;
     int rank;
-    int device;
+    int device = -1;
     int rc = in_use.fns.comm_count(comm, &nranks);
 
     if (rc != XC_NCCL_SUCCESS) {
@@ -229,7 +229,9 @@ static xcclResult_t family_comm_info(void *comm, int *nranks_p, int *rank_p, int
     if (rc != XC_NCCL_SUCCESS) {
         return fail(rc, "ncclCommUserRank");
     }
-    rc = in_use.fns.comm_cu_device(comm, &device);
+    if (in_use.fns.comm_cu_device != NULL) {
+        rc = in_use.fns.comm_cu_device(comm, &device);
+    }
     if (rc != XC_NCCL_SUCCESS) {
         return fail(rc, "ncclCommCuDevice");
     }
@@ -266,6 +268,12 @@ static xcclResult_t family_comm_destroy(void *comm)
 
 static xcclResult_t family_comm_abort(void *comm)
 {
+    if (in_use.fns.comm_abort == NULL) {
+        return xc_fail(xcclUnsupported,
+                       "%s: communicators cannot be aborted; this one is left as it is, end the "
+                       "process",
+                       in_use.row->name);
+    }
     return done(in_use.fns.comm_abort(comm), "ncclCommAbort");
 }
 

@@ -118,12 +118,12 @@ static xcclResult_t ask_version(struct xc_nccl_lib *lib)
                    xc_nccl_version_text(lib->row->min_version, least, sizeof(least)));
 }
 
-/* Forget the functions that only return an error: who asks for one is to find it missing. */
+/* Forget the functions that do nothing: who asks for one is to find it missing. */
 static void drop_hollow(struct xc_nccl_lib *lib)
 {
     for (const char *const *name = lib->row->hollow; (name != NULL) && (*name != NULL); name++) {
         for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
-            if (!symbols[i].required && (strcmp(symbols[i].name, *name) == 0)) {
+            if (strcmp(symbols[i].name, *name) == 0) {
                 memset((char *)&lib->fns + symbols[i].offset, 0, sizeof(void *));
             }
         }

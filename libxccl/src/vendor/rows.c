@@ -8,8 +8,11 @@
 /* The forks keep NCCL's file name. Those that run algorithms of their own have one of these. */
 static const char *const msccl_marks[] = {"mscclLoadAlgo", "ncclCustomCollective", NULL};
 
-static const char *const mscclpp_hollow[] = {"ncclAllToAll", "ncclAllToAllv",
-                                             "ncclRedOpCreatePreMulSum", "ncclRedOpDestroy", NULL};
+/* An abort that succeeds and does nothing, and a device that is the rank, are among them. */
+static const char *const mscclpp_hollow[] = {
+    "ncclAllToAll",     "ncclAllToAllv",          "ncclRedOpCreatePreMulSum",
+    "ncclRedOpDestroy", "ncclCommWindowRegister", "ncclCommWindowDeregister",
+    "ncclCommAbort",    "ncclCommCuDevice",       NULL};
 
 static const struct xc_vendor_row rows[XC_NUM_ROWS] = {
     /* Before 2.10 nccl.h knew bfloat16 only in forks; float8 came with 2.24, in RCCL with 2.20. */

@@ -31,7 +31,7 @@ struct xc_vendor_row {
     const char *remedy;   /* what to set it to */
     /* A symbol of each generation that tells a fork from what it forked; NULL-terminated or NULL */
     const char *const *marks;
-    /* Optional symbols that are there and only return an error; NULL-terminated or NULL */
+    /* Symbols that are there and do not do what they are for; NULL-terminated or NULL */
     const char *const *hollow;
     size_t             id_bytes; /* size of its unique id */
     int                min_version;
