@@ -384,7 +384,9 @@ XCCL_EXPORT xcclResult_t xcclMemFree(void *ptr);
  *        ranks without a copy of its own.
  * @param[in]  buff      Start of the memory, or a multiple of 4096 bytes behind it.
  * @param[in]  size      Bytes, a multiple of 4096; the same on all ranks.
- * @param[out] win_p     To be given to xcclCommWindowDeregister() before the memory is freed.
+ * @param[out] win_p     To be given to xcclCommWindowDeregister() before the memory is freed. NULL
+ *                       where the library succeeds without registering, as NCCL does where that is
+ *                       switched off or of no use.
  * @param[in]  winFlags  XCCL_WIN_DEFAULT, or XCCL_WIN_COLL_SYMMETRIC: every rank uses the same
  *                       offset in the window in every collective, and NCCL has faster kernels
  *                       for that.
@@ -393,7 +395,7 @@ XCCL_EXPORT xcclResult_t xcclMemFree(void *ptr);
  */
 XCCL_EXPORT xcclResult_t xcclCommWindowRegister(xcclComm_t comm, void *buff, size_t size,
                                                 xcclWindow_t *win_p, int winFlags);
-/** @brief Undo xcclCommWindowRegister(). NULL is allowed. */
+/** @brief Undo xcclCommWindowRegister(). NULL is allowed, and does nothing. */
 XCCL_EXPORT xcclResult_t xcclCommWindowDeregister(xcclComm_t comm, xcclWindow_t win);
 
 #ifdef __cplusplus

@@ -69,7 +69,14 @@ static xcclResult_t window_register(xcclComm_t comm, void *buff, size_t size, xc
         return xc_fail(xcclUnsupported, "%s: %s has no windows; NCCL has from 2.27", call,
                        comm->lib->name);
     }
-    return comm->ops->window_register(comm->vendor, buff, size, winFlags, (void **)win_p);
+    /* NCCL may succeed without a window, and some versions write nothing then. */
+    xcclWindow_t before = *win_p;
+    *win_p = NULL;
+    rc = comm->ops->window_register(comm->vendor, buff, size, winFlags, (void **)win_p);
+    if ((rc != xcclSuccess) && (rc != xcclInProgress)) {
+        *win_p = before;
+    }
+    return rc;
 }
 
 xcclResult_t xcclCommWindowRegister(xcclComm_t comm, void *buff, size_t size, xcclWindow_t *win_p,

@@ -111,6 +111,32 @@ static int windows(const struct xt_rank *self)
     return xt_failed;
 }
 
+/* With registration switched off the library succeeds without a window: there is nothing to undo.
+ */
+static int no_windows(const struct xt_rank *self)
+{
+    enum { BYTES = 65536 };
+    static int   garbage;
+    xcclWindow_t win = (xcclWindow_t)&garbage;
+    void        *memory = NULL;
+
+    setenv("NCCL_WIN_ENABLE", "0", 1);
+    xcclComm_t comm = xt_comm(self);
+    CHECK(xcclMemAlloc(&memory, BYTES) == xcclSuccess, "%s", detail());
+    xcclResult_t rc = xcclCommWindowRegister(comm, memory, BYTES, &win, 9);
+    CHECK((rc == xcclInvalidArgument) && ((void *)win == &garbage), "unchanged on failure");
+    rc = xcclCommWindowRegister(comm, memory, BYTES, &win, XCCL_WIN_DEFAULT);
+    if (strcmp(flavour, "cuda") == 0) {
+        CHECK((rc == xcclSuccess) && (win == NULL), "%d, %p", (int)rc, (void *)win);
+        CHECK(xcclCommWindowDeregister(comm, win) == xcclSuccess, "%s", detail());
+    } else {
+        CHECK((rc == xcclUnsupported) && ((void *)win == &garbage), "%d", (int)rc);
+    }
+    CHECK(xcclMemFree(memory) == xcclSuccess, "%s", detail());
+    CHECK(xcclCommDestroy(comm) == xcclSuccess, "%s", detail());
+    return xt_failed;
+}
+
 /* Even and odd ranks apart, in reverse order; the last has no part. */
 static int split(const struct xt_rank *self)
 {
@@ -552,6 +578,7 @@ static const struct run {
 } runs[] = {
     {"queries, memory, one collective", 3, queries, NULL, NULL, false},
     {"memory registered as a window", 3, windows, NULL, NULL, false},
+    {"no windows", 2, no_windows, "NCCL_LOCAL_REGISTER", "0", false},
     {"split", 6, split, NULL, NULL, false},
     {"splits without a part", 2, split_without_part, NULL, NULL, false},
     {"collectives in one group", 4, grouped, NULL, NULL, false},
