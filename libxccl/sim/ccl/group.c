@@ -309,6 +309,12 @@ static enum xs_result prepare(struct xs_task *task, void *stream)
     return XS_SUCCESS;
 }
 
+/* A collective of one rank is a copy, which NCCL launches in the call, in a group or not. */
+static bool is_alone(const struct xs_task *task)
+{
+    return (task->comm->nranks == 1) && (task->coll < XS_SEND) && (xs_config()->flavour != XS_HPU);
+}
+
 enum xs_result xs_call(const struct xs_task *call, void *stream)
 {
     struct xs_task *task = malloc(sizeof(*task));
@@ -325,6 +331,9 @@ enum xs_result xs_call(const struct xs_task *call, void *stream)
     }
     if (group.depth == 0) {
         return issue_all(task);
+    }
+    if (is_alone(task)) {
+        return xs_group_fail(issue_all(task));
     }
     *group.tasks_end = task;
     group.tasks_end = &task->next;

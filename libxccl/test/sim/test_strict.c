@@ -446,6 +446,26 @@ static void parallel(const struct world *world)
     orders(world, false);
 }
 
+/* The collective of one rank is launched in the call, also in a group, and in one that fails. */
+static void alone_in_group(const struct world *world)
+{
+    ncclComm_t   comm = make(world);
+    dev_stream_t stream = dev_stream();
+    float        value = 3, back = 0;
+    float       *from = dev_alloc(sizeof(value)), *to = dev_alloc(sizeof(value));
+
+    dev_put(from, &value, sizeof(value));
+    dev_put(to, &back, sizeof(back));
+    CHECK_EQ(ncclGroupStart(), ncclSuccess);
+    CHECK_EQ(ncclAllReduce(from, to, 1, ncclFloat32, ncclSum, comm, stream), ncclSuccess);
+    CHECK_EQ(ncclBroadcast(from, to, 1, ncclFloat32, 1, comm, stream), ncclInvalidArgument);
+    CHECK_EQ(ncclGroupEnd(), ncclInvalidArgument);
+    dev_sync(stream);
+    dev_get(&back, to, sizeof(back));
+    CHECK(back == 3);
+    CHECK_EQ(ncclCommDestroy(comm), ncclSuccess);
+}
+
 int main(int argc, char **argv)
 {
     const struct test_case cases[] = {
@@ -463,6 +483,7 @@ int main(int argc, char **argv)
         {"connect_group", connect_group, 2, SIM, NULL, NULL, -1},
         {"connect_deserted", connect_deserted, 2, SIM, NULL, NULL, -1},
         {"connect_aborted", connect_aborted, 2, SIM, NULL, NULL, -1},
+        {"alone_in_group", alone_in_group, 1, SIM, NULL, NULL, -1},
         {"parallel", parallel, 2, SIM, NULL, NULL, -1},
         {"serial", serial, 2, SIM, NULL, "XCCL_SIM_SERIAL=1", -1},
 #ifndef TEST_ROCM
