@@ -162,7 +162,8 @@ XCCL_EXPORT const char *xcclGetLastError(xcclComm_t comm);
 XCCL_EXPORT xcclResult_t xcclGetUniqueId(xcclUniqueId *id_p);
 
 /**
- * @brief Join a communicator of @p nranks on the device current in the calling thread.
+ * @brief Join a communicator of @p nranks on the device current in the calling thread. For oneCCL
+ *        on SYCL devices that is what the thread has given to onecclSetDevice(), its own call.
  * @param[in] nranks   At least 1.
  * @param[in] id       From xcclGetUniqueId() of one rank, the same on all.
  * @param[in] rank     0 to nranks - 1, each once.
@@ -350,11 +351,12 @@ XCCL_EXPORT xcclResult_t xcclGroupStart(void);
 /**
  * @brief End a group. An error of any call in it is returned here too.
  * @note If a call of the group failed on this rank, none of the group's calls is launched, as with
- *       NCCL, whether the library refused it or xccl itself. Other ranks are not told. MSCCL++, and
- *       HCCL outside of the simulation, may have launched calls before. Communicators that the
- *       group was to make are there or not, as the library decides; destroy them. A non-blocking
- *       communicator with calls in the group may keep the error, as in NCCL: see
- *       xcclCommGetAsyncError().
+ *       NCCL, whether the library refused it or xccl itself. Other ranks are not told. Collectives
+ *       of a communicator of one rank are launched all the same: NCCL does so in the call. MSCCL++,
+ *       and HCCL and oneCCL outside of the simulation, may have launched others, too.
+ *       Communicators that the group was to make are there or not, as the library decides; destroy
+ *       them. A non-blocking communicator with calls in the group may keep the error, as in NCCL:
+ *       see xcclCommGetAsyncError().
  */
 XCCL_EXPORT xcclResult_t xcclGroupEnd(void);
 
