@@ -28,12 +28,12 @@ xcclResult_t xc_comm_check_slowly(xcclComm_t comm, const char *call);
 #define XC_COMM_LIVE 0x7863636cU
 #define XC_COMM_DEAD 0xdeadc033U
 
-/* One comparison each for what is nearly always so. */
+/* One comparison each for what is nearly always so. rank is there once nranks is. */
 static inline bool xc_comm_is_usual(xcclComm_t comm)
 {
     return (comm != NULL) &&
            (atomic_load_explicit(&comm->magic, memory_order_relaxed) == XC_COMM_LIVE) &&
-           (atomic_load_explicit(&comm->nranks, memory_order_relaxed) > 0) &&
+           (atomic_load_explicit(&comm->nranks, memory_order_acquire) > 0) &&
            (__atomic_load_n(&comm->vendor, __ATOMIC_RELAXED) != NULL);
 }
 
