@@ -144,13 +144,23 @@ static enum xs_result check_comm(const struct xs_comm *comm, const void *out)
     return (out == NULL) ? xs_problem(XS_INVALID_ARGUMENT, "output argument is NULL") : XS_SUCCESS;
 }
 
+static enum xs_result check_ready(const struct xs_comm *comm, const void *out)
+{
+    enum xs_result res = check_comm(comm, out);
+
+    return (res != XS_SUCCESS) ? res : xs_comm_ready(comm);
+}
+
 int ncclCommSplit(struct xs_comm *comm, int color, int key, struct xs_comm **newcomm, void *config)
 {
-    int            blocking;
+    int            blocking = -1;
     enum xs_result res = check_comm(comm, newcomm);
 
     if (res == XS_SUCCESS) {
         res = read_config(config, &blocking);
+    }
+    if ((config != NULL) && (blocking < 0)) {
+        blocking = 1; /* only without a configuration is the parent's kept */
     }
     return (res != XS_SUCCESS) ? res : xs_comm_split(comm, color, key, blocking, newcomm);
 }
@@ -200,7 +210,7 @@ int ncclCommGetAsyncError(struct xs_comm *comm, int *async_error)
 
 int ncclCommCount(const struct xs_comm *comm, int *count)
 {
-    enum xs_result res = check_comm(comm, count);
+    enum xs_result res = check_ready(comm, count);
 
     if (res == XS_SUCCESS) {
         *count = comm->nranks;
@@ -210,7 +220,7 @@ int ncclCommCount(const struct xs_comm *comm, int *count)
 
 int ncclCommUserRank(const struct xs_comm *comm, int *rank)
 {
-    enum xs_result res = check_comm(comm, rank);
+    enum xs_result res = check_ready(comm, rank);
 
     if (res == XS_SUCCESS) {
         *rank = comm->rank;
@@ -220,7 +230,7 @@ int ncclCommUserRank(const struct xs_comm *comm, int *rank)
 
 int ncclCommCuDevice(const struct xs_comm *comm, int *device)
 {
-    enum xs_result res = check_comm(comm, device);
+    enum xs_result res = check_ready(comm, device);
 
     if (res == XS_SUCCESS) {
         *device = is_mscclpp() ? comm->rank : comm->device; /* so it says in 0.9.0 */

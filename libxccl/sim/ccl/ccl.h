@@ -181,6 +181,7 @@ struct xs_comm {
     uint32_t          state;      /* atomic; enum xs_result of creation */
     uint32_t          async;      /* atomic; enum xs_result */
     uint32_t          aborted;    /* atomic */
+    uint32_t          splitting;  /* atomic; a split that does not wait is under way */
     uint32_t          algorithms; /* atomic; a bit for each that this rank came to connect */
     bool              finalized;
     uint64_t          looked; /* ms: when peers were last looked at */
@@ -222,8 +223,8 @@ XS_API enum xs_result xs_comm_register_together(struct xs_comm *comm, void *buff
 XS_API enum xs_result xs_comm_deregister(struct xs_comm *comm, void *handle);
 
 void xs_comm_unuse(struct xs_comm *comm);
-/* Success once it was made; else an error with its text. */
-enum xs_result xs_comm_ready(const struct xs_comm *comm);
+/* Success once it was made, and is not being split; else an error with its text. */
+XS_API enum xs_result xs_comm_ready(const struct xs_comm *comm);
 /* The communicator's asynchronous error and its text, unless another was first. */
 void xs_comm_fail(struct xs_comm *comm, enum xs_result error, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));

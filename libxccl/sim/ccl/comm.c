@@ -19,7 +19,7 @@ struct job {
     struct xs_comm  *parent; /* of a split, or NULL */
     int              color;
     int              key;
-    struct xs_comm **comm_p; /* set to NULL when the making failed */
+    struct xs_comm **comm_p; /* NULL when the making failed; of a split, and until it has ended */
 };
 
 /* Destroyed communicators are used again, never freed: a stale handle can be told. */
@@ -295,16 +295,18 @@ static enum xs_result run_job(void *arg)
 {
     struct job     *job = arg;
     struct xs_comm *comm = job->comm;
-    enum xs_result  res = (job->parent != NULL) ? split(job) : establish(comm, &job->id);
+    bool            splits = (job->parent != NULL);
+    enum xs_result  res = splits ? split(job) : establish(comm, &job->id);
 
     if (comm != NULL) {
         __atomic_store_n(&comm->state, (uint32_t)res, __ATOMIC_RELEASE);
-        if ((res != XS_SUCCESS) && comm->blocking) {
-            xs_comm_unuse(comm);
-            *job->comm_p = NULL;
-        }
-    } else {
-        __atomic_store_n(job->comm_p, NULL, __ATOMIC_RELEASE); /* NCCL does so, as late as here */
+    }
+    if ((comm != NULL) && (res != XS_SUCCESS) && (splits || comm->blocking)) {
+        xs_comm_unuse(comm);
+        comm = NULL;
+    }
+    if (splits || (comm == NULL)) {
+        __atomic_store_n(job->comm_p, comm, __ATOMIC_RELEASE); /* NCCL does so, as late as here */
     }
     free(job);
     return res;
@@ -314,33 +316,41 @@ static void *run_job_thread(void *arg)
 {
     struct job     *job = arg;
     struct xs_comm *parent = job->parent;
+    enum xs_result  res = run_job(job);
 
-    run_job(job);
     if (parent != NULL) {
+        if (res != XS_SUCCESS) {
+            xs_comm_fail(parent, res, "ncclCommSplit failed");
+        }
+        __atomic_store_n(&parent->splitting, 0, __ATOMIC_RELEASE);
         xs_comm_unuse(parent);
     }
     return NULL;
 }
 
-/* The thread is joined when its communicator goes; a rank that gets none has nothing to wait for.
+/*
+ * The thread is joined when its communicator goes. Of a split nobody has that yet: as in NCCL the
+ * call succeeds, and the parent says when it has ended.
  */
 static enum xs_result start_thread(struct job *job)
 {
     struct xs_comm *comm = job->comm;
+    bool            splits = (job->parent != NULL);
     pthread_t       thread;
 
-    if (job->parent != NULL) {
+    if (splits) {
         __atomic_add_fetch(&job->parent->users, 1, __ATOMIC_RELAXED);
+        __atomic_store_n(&job->parent->splitting, 1, __ATOMIC_RELEASE);
     }
     if (pthread_create(&thread, NULL, run_job_thread, job) != 0) {
         return xs_problem(XS_SYSTEM_ERROR, "no thread for making a communicator");
     }
-    if (comm != NULL) {
-        comm->maker = thread;
-        comm->making = true;
-    } else {
+    if (splits) {
         pthread_detach(thread);
+        return XS_SUCCESS;
     }
+    comm->maker = thread;
+    comm->making = true;
     return XS_IN_PROGRESS;
 }
 
@@ -412,11 +422,13 @@ enum xs_result xs_comm_ready(const struct xs_comm *comm)
 {
     uint32_t state = __atomic_load_n(&comm->state, __ATOMIC_ACQUIRE);
 
-    if (state == XS_SUCCESS) {
+    bool splits = (__atomic_load_n(&comm->splitting, __ATOMIC_ACQUIRE) != 0);
+
+    if ((state == XS_SUCCESS) && !splits) {
         return XS_SUCCESS;
     }
     return xs_problem(XS_INVALID_ARGUMENT,
-                      (state == XS_IN_PROGRESS)
+                      ((state == XS_IN_PROGRESS) || splits)
                           ? "Attempt to use communicator before the previous operation returned "
                             "ncclSuccess"
                           : "the communicator could not be made");
@@ -427,7 +439,6 @@ enum xs_result xs_comm_split(struct xs_comm *comm, int color, int key, int block
 {
     struct job     job = {.parent = comm, .color = color, .key = key, .comm_p = comm_p};
     enum xs_result res = xs_comm_ready(comm);
-    bool           wait = (blocking < 0) ? comm->blocking : (blocking != 0);
 
     if (res != XS_SUCCESS) {
         return res;
@@ -438,20 +449,21 @@ enum xs_result xs_comm_split(struct xs_comm *comm, int color, int key, int block
     }
     *comm_p = NULL;
     if (color >= 0) {
-        job.comm = comm_new(comm->ctx, wait);
+        job.comm = comm_new(comm->ctx, (blocking < 0) ? comm->blocking : (blocking != 0));
         if (job.comm == NULL) {
             return xs_problem(XS_SYSTEM_ERROR, "out of host memory");
         }
-        *comm_p = job.comm;
     }
-    return start_job(&job, wait);
+    return start_job(&job, comm->blocking);
 }
 
 enum xs_result xs_comm_async_error(struct xs_comm *comm, int *error_p)
 {
     uint32_t state = __atomic_load_n(&comm->state, __ATOMIC_ACQUIRE);
 
-    if (state == XS_SUCCESS) {
+    if (__atomic_load_n(&comm->splitting, __ATOMIC_ACQUIRE) != 0) {
+        state = XS_IN_PROGRESS;
+    } else if (state == XS_SUCCESS) {
         xs_look_for_dead(comm);
         state = __atomic_load_n(&comm->async, __ATOMIC_ACQUIRE);
     }

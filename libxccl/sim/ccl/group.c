@@ -276,9 +276,9 @@ static enum xs_result prepare(struct xs_task *task, void *stream)
     if (!xs_comm_valid(task->comm)) {
         return xs_problem(XS_INVALID_ARGUMENT, "%s : comm argument is not a communicator", name);
     }
-    if (__atomic_load_n(&task->comm->state, __ATOMIC_ACQUIRE) != XS_SUCCESS) {
-        return xs_problem(XS_INVALID_ARGUMENT, "Attempt to use communicator before the previous "
-                                               "operation returned ncclSuccess");
+    enum xs_result res = xs_comm_ready(task->comm);
+    if (res != XS_SUCCESS) {
+        return res;
     }
     if (task->comm->finalized) {
         return xs_problem(XS_INVALID_USAGE, "%s : the communicator was finalized", name);
@@ -296,7 +296,7 @@ static enum xs_result prepare(struct xs_task *task, void *stream)
                           "communicator to %d",
                           name, xs_stream_ctx(task->stream)->device, task->comm->device);
     }
-    enum xs_result res = xs_check(task);
+    res = xs_check(task);
     if (res != XS_SUCCESS) {
         return res;
     }

@@ -176,8 +176,13 @@ static enum xs_result leave_in_group(struct xs_comm *comm, bool abort)
     return xs_group_add_job(run_leave, leaving, NULL);
 }
 
+/* One that is not ready is refused, and stays. */
 enum xs_result xs_comm_destroy(struct xs_comm *comm)
 {
+    if ((__atomic_load_n(&comm->state, __ATOMIC_ACQUIRE) == XS_IN_PROGRESS) ||
+        (__atomic_load_n(&comm->splitting, __ATOMIC_ACQUIRE) != 0)) {
+        return xs_comm_ready(comm);
+    }
     return leave_in_group(comm, false);
 }
 

@@ -173,13 +173,47 @@ static void splits(const struct world *world)
     }
 }
 
+static void wait_for(ncclComm_t comm)
+{
+    ncclResult_t state;
+
+    do {
+        CHECK_EQ(ncclCommGetAsyncError(comm, &state), ncclSuccess);
+        usleep(1000);
+    } while (state == ncclInProgress);
+    CHECK_EQ(state, ncclSuccess);
+}
+
+/* The one that is split says when that has ended: there is nothing else to ask before. */
+static void split_not_blocking(const struct world *world, ncclComm_t comm)
+{
+    ncclComm_t   part = comm;
+    ncclResult_t state;
+    int          count;
+
+    if (world->rank == 1) {
+        meet(world);
+    }
+    CHECK_EQ(ncclCommSplit(comm, 0, 0, &part, NULL), ncclSuccess);
+    if (world->rank == 0) {
+        CHECK(__atomic_load_n(&part, __ATOMIC_ACQUIRE) == NULL);
+        CHECK_EQ(ncclCommGetAsyncError(comm, &state), ncclSuccess);
+        CHECK_EQ(state, ncclInProgress);
+        CHECK_EQ(ncclCommCount(comm, &count), ncclInvalidArgument);
+        CHECK_EQ(ncclCommDestroy(comm), ncclInvalidArgument);
+        meet(world);
+    }
+    wait_for(comm);
+    CHECK_EQ(sum_up(part, 2), 2 * world->size);
+    CHECK_EQ(ncclCommDestroy(part), ncclSuccess);
+}
+
 /* blocking = 0: calls return at once, and the communicator says when it is there. */
 static void not_blocking(const struct world *world)
 {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     ncclUniqueId id = shared_id(world);
     ncclComm_t   comm;
-    ncclComm_t   part;
     ncclResult_t state;
     int         *device;
 
@@ -197,18 +231,9 @@ static void not_blocking(const struct world *world)
                  ncclInvalidArgument);
         meet(world);
     }
-    do {
-        CHECK_EQ(ncclCommGetAsyncError(comm, &state), ncclSuccess);
-        usleep(1000);
-    } while (state == ncclInProgress);
-    CHECK_EQ(state, ncclSuccess);
+    wait_for(comm);
     CHECK_EQ(sum_up(comm, 2), 2 * world->size);
-    CHECK_EQ(ncclCommSplit(comm, 0, 0, &part, NULL), ncclInProgress);
-    do {
-        CHECK_EQ(ncclCommGetAsyncError(part, &state), ncclSuccess);
-    } while (state == ncclInProgress);
-    CHECK_EQ(sum_up(part, 2), 2 * world->size);
-    CHECK_EQ(ncclCommDestroy(part), ncclSuccess);
+    split_not_blocking(world, comm);
     CHECK_EQ(ncclCommDestroy(comm), ncclSuccess);
     config.magic = 0;
     CHECK_EQ(ncclCommInitRankConfig(&comm, world->size, id, world->rank, &config),
