@@ -186,7 +186,9 @@ XCCL_EXPORT xcclResult_t xcclCommInitRankConfig(xcclComm_t *comm_p, int nranks, 
  * @brief Divide @p comm into communicators of the ranks with equal @p color, ordered by @p key.
  * @param[in] color   Not negative, or XCCL_SPLIT_NOCOLOR for no part; then *newcomm_p is NULL.
  * @param[in] config  NULL inherits the parent's.
- * @return ::xcclUnsupported where the library has no split (MSCCL; NCCL before 2.18).
+ * @return ::xcclUnsupported where the library has no split (HCCL; NCCL before 2.18).
+ *         ::xcclInProgress with *newcomm_p set where @p comm does not block: poll
+ *         xcclCommGetAsyncError() of either one. Until then no other call may use them.
  * @note Collective over @p comm; no operation may be outstanding on it.
  */
 XCCL_EXPORT xcclResult_t xcclCommSplit(xcclComm_t comm, int color, int key, xcclComm_t *newcomm_p,
@@ -213,7 +215,10 @@ XCCL_EXPORT xcclResult_t xcclCommGetAsyncError(xcclComm_t comm, xcclResult_t *er
  *        nothing where the library lacks the call.
  */
 XCCL_EXPORT xcclResult_t xcclCommFinalize(xcclComm_t comm);
-/** @brief Free @p comm after its operations have completed. NULL is allowed. */
+/**
+ * @brief Free @p comm after its operations have completed. NULL is allowed.
+ * @return ::xcclInvalidUsage where @p comm is not ready yet: it is still there.
+ */
 XCCL_EXPORT xcclResult_t xcclCommDestroy(xcclComm_t comm);
 /**
  * @brief Free @p comm and give up what is outstanding on it. NULL is allowed.

@@ -21,6 +21,15 @@ static struct xcclComm *retired[NUM_RETIRED];
 static size_t           next_retired;
 static pthread_mutex_t  retired_lock = PTHREAD_MUTEX_INITIALIZER;
 
+static void comm_release(xcclComm_t comm)
+{
+    while ((comm != NULL) && (atomic_fetch_sub(&comm->users, 1) == 1)) {
+        xcclComm_t parent = comm->parent;
+        free(comm);
+        comm = parent;
+    }
+}
+
 static void comm_retire(xcclComm_t comm)
 {
     atomic_store(&comm->magic, XC_COMM_DEAD);
@@ -29,7 +38,7 @@ static void comm_retire(xcclComm_t comm)
     retired[next_retired] = comm;
     next_retired = (next_retired + 1) % NUM_RETIRED;
     pthread_mutex_unlock(&retired_lock);
-    free(oldest);
+    comm_release(oldest);
 }
 
 /* Asked once a communicator was made: some runtimes choose their device only then. */
@@ -57,6 +66,8 @@ static xcclResult_t comm_new(const struct xc_backend_ops *ops, const struct xc_l
     comm->rank = rank;
     comm->device = -1;
     atomic_init(&comm->nranks, nranks);
+    atomic_init(&comm->users, 1);
+    atomic_init(&comm->splitting, false);
     atomic_init(&comm->magic, XC_COMM_LIVE);
     *comm_p = comm;
     return xcclSuccess;
@@ -81,23 +92,64 @@ static xcclResult_t check_alive(xcclComm_t comm, const char *call)
     return xcclSuccess;
 }
 
-/* After a split that was non-blocking or in a group. */
-static xcclResult_t learn_size(xcclComm_t comm, const char *call)
+/* After a split. Of threads that all ask first, one writes. */
+static xcclResult_t learn_size(xcclComm_t comm)
 {
-    int          nranks;
-    int          rank;
-    int          device;
-    xcclResult_t rc = comm->ops->comm_info(comm->vendor, &nranks, &rank, &device);
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    int                    nranks;
+    int                    rank;
+    int                    device;
+    xcclResult_t           rc = comm->ops->comm_info(comm->vendor, &nranks, &rank, &device);
 
-    if (rc == xcclInProgress) {
-        return xc_fail(xcclInProgress,
-                       "%s: comm is not ready yet; poll xcclCommGetAsyncError until it is", call);
-    }
-    if (rc == xcclSuccess) {
+    pthread_mutex_lock(&lock);
+    if ((rc == xcclSuccess) && (atomic_load(&comm->nranks) == 0)) {
         comm->rank = rank;
         atomic_store_explicit(&comm->nranks, nranks, memory_order_release);
     }
+    pthread_mutex_unlock(&lock);
     return rc;
+}
+
+/*
+ * What the split that makes comm has come to; xcclInProgress: it has not ended. NCCL tells that of
+ * the parent alone, and gives the new communicator last. In a group nothing has begun yet.
+ */
+static xcclResult_t split_state(xcclComm_t comm)
+{
+    xcclComm_t   parent = comm->parent;
+    xcclResult_t state = xcclSuccess;
+    xcclResult_t rc = xcclSuccess;
+
+    if (!atomic_load(&comm->splitting)) {
+        return xcclSuccess;
+    }
+    if (atomic_load(&parent->magic) == XC_COMM_LIVE) {
+        rc = parent->ops->comm_async_error(parent->vendor, &state);
+    }
+    if ((rc == xcclSuccess) && (state == xcclSuccess) &&
+        (__atomic_load_n(&comm->vendor, __ATOMIC_ACQUIRE) != NULL)) {
+        atomic_store(&comm->splitting, false);
+    }
+    return (rc != xcclSuccess) ? rc : state;
+}
+
+/* Of a communicator that does not block, made or split: may the vendor not be asked yet? */
+static bool is_under_way(xcclComm_t comm)
+{
+    xcclResult_t state = split_state(comm);
+    void        *vendor = __atomic_load_n(&comm->vendor, __ATOMIC_ACQUIRE);
+
+    if ((state == xcclSuccess) && (vendor != NULL) &&
+        (comm->ops->comm_async_error(vendor, &state) != xcclSuccess)) {
+        return false;
+    }
+    return state == xcclInProgress;
+}
+
+static xcclResult_t not_ready(xcclResult_t result, const char *call)
+{
+    return xc_fail(result, "%s: comm is not ready yet; poll xcclCommGetAsyncError until it is",
+                   call);
 }
 
 xcclResult_t xc_comm_check_slowly(xcclComm_t comm, const char *call)
@@ -107,13 +159,20 @@ xcclResult_t xc_comm_check_slowly(xcclComm_t comm, const char *call)
     if (rc != xcclSuccess) {
         return rc;
     }
+    rc = split_state(comm);
+    if (rc == xcclInProgress) {
+        return not_ready(xcclInvalidUsage, call);
+    }
+    if (rc != xcclSuccess) {
+        return xc_fail(rc, "%s: comm was not made: the split failed on this or another rank", call);
+    }
     if (__atomic_load_n(&comm->vendor, __ATOMIC_ACQUIRE) == NULL) {
         return xc_fail(xcclInvalidUsage,
                        "%s: comm is not there yet: it was made in a group that has not ended, or "
                        "that failed",
                        call);
     }
-    return (atomic_load(&comm->nranks) > 0) ? xcclSuccess : learn_size(comm, call);
+    return (atomic_load(&comm->nranks) > 0) ? xcclSuccess : learn_size(comm);
 }
 
 xcclResult_t xc_comm_check(xcclComm_t comm, const char *call)
@@ -271,7 +330,13 @@ static xcclResult_t split(xcclComm_t comm, int color, int key, xcclComm_t *newco
     }
     if (rc == xcclSuccess) {
         child->device = comm->device;
+        child->parent = comm;
+        atomic_fetch_add(&comm->users, 1);
+        atomic_store(&child->splitting, true);
         rc = comm->ops->comm_split(comm->vendor, color, key, config, &child->vendor);
+    }
+    if (rc == xcclSuccess) {
+        (void)split_state(child); /* what becomes of the parent later says nothing of this split */
     }
     return hand_out(child, rc, newcomm_p);
 }
@@ -284,8 +349,14 @@ xcclResult_t xcclCommSplit(xcclComm_t comm, int color, int key, xcclComm_t *newc
 
 static xcclResult_t check_query(xcclComm_t comm, const void *out, const char *call)
 {
-    xcclResult_t rc = xc_comm_check(comm, call);
+    xcclResult_t rc = check_alive(comm, call);
 
+    if ((rc == xcclSuccess) && (split_state(comm) == xcclInProgress)) {
+        return not_ready(xcclInProgress, call);
+    }
+    if (rc == xcclSuccess) {
+        rc = xc_comm_check(comm, call);
+    }
     if ((rc == xcclSuccess) && (out == NULL)) {
         rc = xc_fail(xcclInvalidArgument, "%s: the output is NULL; pass the address of a variable",
                      call);
@@ -345,12 +416,14 @@ xcclResult_t xcclCommGetAsyncError(xcclComm_t comm, xcclResult_t *error_p)
     if (rc != xcclSuccess) {
         return rc;
     }
-    void *vendor = __atomic_load_n(&comm->vendor, __ATOMIC_ACQUIRE);
-    if (vendor == NULL) {
-        *error_p = xcclInProgress; /* the group that makes it has not ended */
-        return xcclSuccess;
+    xcclResult_t state = split_state(comm);
+    void        *vendor = __atomic_load_n(&comm->vendor, __ATOMIC_ACQUIRE);
+    if ((state == xcclSuccess) && (vendor != NULL)) {
+        return comm->ops->comm_async_error(vendor, error_p);
     }
-    return comm->ops->comm_async_error(vendor, error_p);
+    /* The group that makes it has not ended; or it never will be made. */
+    *error_p = (state == xcclSuccess) ? xcclInProgress : state;
+    return xcclSuccess;
 }
 
 xcclResult_t xcclCommFinalize(xcclComm_t comm)
@@ -363,13 +436,20 @@ xcclResult_t xcclCommFinalize(xcclComm_t comm)
     return xc_group_note(rc, NULL, NULL);
 }
 
-/* Of several threads that want to end comm, one may. */
+/*
+ * Of several threads that want to end comm, one may. The vendor refuses to destroy what is not
+ * ready; it would be lost, as would be what a split has yet to give.
+ */
 static xcclResult_t end(xcclComm_t comm, const char *call, bool abort)
 {
     unsigned expected = XC_COMM_LIVE;
 
     if (comm == NULL) {
         return xcclSuccess;
+    }
+    if ((atomic_load(&comm->magic) == XC_COMM_LIVE) &&
+        (abort ? (split_state(comm) == xcclInProgress) : is_under_way(comm))) {
+        return not_ready(xcclInvalidUsage, call);
     }
     if (!atomic_compare_exchange_strong(&comm->magic, &expected, XC_COMM_DEAD)) {
         return check_alive(comm, call);

@@ -16,7 +16,10 @@ struct xcclComm {
     int                          device; /* current where it was made; -1: none was */
     const struct xc_backend_ops *ops;
     const struct xc_library     *lib;
-    void                        *vendor; /* NULL: not made yet (the group has not ended) */
+    void                        *vendor; /* NULL: not made yet (a group or split has not ended) */
+    atomic_uint                  users;  /* itself, and what was split from it */
+    xcclComm_t                   parent; /* that it was split from, or NULL */
+    atomic_bool                  splitting; /* that may not have ended: the parent knows */
 };
 
 /* Is comm a live communicator whose vendor's part is there and whose size is known? */

@@ -203,6 +203,7 @@ static xcclResult_t family_comm_split(void *comm, int color, int key, const xccl
                                       void **newcomm_p)
 {
     xc_nccl_config_t vendor_config;
+    int              async = XC_NCCL_SUCCESS;
 
     if (in_use.fns.comm_split == NULL) {
         return lacks("ncclCommSplit", "2.18");
@@ -210,9 +211,15 @@ static xcclResult_t family_comm_split(void *comm, int color, int key, const xccl
     if (config != NULL) {
         xc_nccl_config(config, in_use.version, &vendor_config);
     }
-    return done(in_use.fns.comm_split(comm, color, key, newcomm_p,
-                                      (config != NULL) ? &vendor_config : NULL),
-                "ncclCommSplit");
+    int rc = in_use.fns.comm_split(comm, color, key, newcomm_p,
+                                   (config != NULL) ? &vendor_config : NULL);
+    /* Of a communicator that does not block it succeeds before it has ended: comm says so. */
+    if ((rc == XC_NCCL_SUCCESS) &&
+        (in_use.fns.comm_get_async_error(comm, &async) == XC_NCCL_SUCCESS) &&
+        (async == XC_NCCL_IN_PROGRESS)) {
+        return xcclInProgress;
+    }
+    return done(rc, "ncclCommSplit");
 }
 
 static xcclResult_t family_comm_info(void *comm, int *nranks_p, int *rank_p, int *device_p)

@@ -277,12 +277,22 @@ static int own_operation(const struct xt_rank *self)
     return xt_failed;
 }
 
-static int without_waiting(const struct xt_rank *self)
+static void wait_until_ready(xcclComm_t comm)
+{
+    xcclResult_t state = xcclInProgress, rc = xcclSuccess;
+
+    while ((comm != NULL) && (rc == xcclSuccess) && (state == xcclInProgress)) {
+        rc = xcclCommGetAsyncError(comm, &state);
+        nap();
+    }
+    CHECK((rc == xcclSuccess) && (state == xcclSuccess), "%d, %d: %s", rc, state, detail());
+}
+
+static xcclComm_t make_without_waiting(const struct xt_rank *self)
 {
     xcclUniqueId id;
     xcclConfig_t config = XCCL_CONFIG_INITIALIZER;
     xcclComm_t   comm = NULL;
-    xcclResult_t state = xcclInProgress;
 
     if (self->rank == 0) {
         CHECK(xcclGetUniqueId(&id) == xcclSuccess, "%s", detail());
@@ -292,14 +302,75 @@ static int without_waiting(const struct xt_rank *self)
     xcclResult_t rc = xcclCommInitRankConfig(&comm, self->nranks, id, self->rank, &config);
     CHECK((rc == xcclSuccess) || (rc == xcclInProgress), "%d: %s", rc, detail());
     CHECK(comm != NULL, "no communicator to poll");
-    while ((comm != NULL) && (state == xcclInProgress)) {
-        CHECK(xcclCommGetAsyncError(comm, &state) == xcclSuccess, "%s", detail());
-        nap();
-    }
-    CHECK(state == xcclSuccess, "%d", state);
+    wait_until_ready(comm);
+    return comm;
+}
+
+static int without_waiting(const struct xt_rank *self)
+{
+    xcclComm_t comm = make_without_waiting(self);
+
     use(comm, self->nranks, self->rank, XT_ALLGATHER, xcclInt64);
-    rc = xcclCommDestroy(comm);
+    xcclResult_t rc = xcclCommDestroy(comm);
     CHECK((rc == xcclSuccess) || (rc == xcclInProgress), "%d: %s", rc, detail());
+    return xt_failed;
+}
+
+/* The other ranks have not begun the split. */
+static void not_ready(xcclComm_t comm, xcclComm_t part)
+{
+    float       *memory = xt_alloc(64);
+    xcclResult_t state = xcclSuccess;
+    int          value = -7;
+
+    CHECK((xcclCommGetAsyncError(part, &state) == xcclSuccess) && (state == xcclInProgress), "%d",
+          (int)state);
+    CHECK((xcclCommGetAsyncError(comm, &state) == xcclSuccess) && (state == xcclInProgress), "%d",
+          (int)state);
+    xcclResult_t rc = xcclCommCount(part, &value);
+    CHECK((rc == xcclInProgress) && (value == -7), "%d, %d: %s", (int)rc, value, detail());
+    CHECK_HAS(detail(), "xcclCommCount: comm is not ready yet; poll xcclCommGetAsyncError");
+    CHECK(xcclCommDevice(part, &value) == xcclInProgress, "%s", detail());
+    rc = xcclAllReduce(memory, memory, 1, xcclFloat32, xcclSum, part, NULL);
+    CHECK(rc == xcclInvalidUsage, "%d: %s", (int)rc, detail());
+    CHECK_HAS(detail(), "comm is not ready yet");
+    CHECK(xcclCommDestroy(part) == xcclInvalidUsage, "it was lost: %s", detail());
+    CHECK(xcclCommAbort(part) == xcclInvalidUsage, "it was lost: %s", detail());
+    CHECK(xcclCommDestroy(comm) == xcclInvalidUsage, "it was lost: %s", detail());
+    xt_free(memory);
+}
+
+/* Of a communicator that does not wait: the new one is there to be polled, and nothing else yet. */
+static int split_without_waiting(const struct xt_rank *self)
+{
+    xcclComm_t comm = make_without_waiting(self), part = NULL, none = comm;
+    int        turn = 0, value = -1;
+
+    if (self->rank != 0) {
+        xt_share(self, &turn, sizeof(turn));
+    }
+    xcclResult_t rc = xcclCommSplit(comm, 0, self->rank, &part, NULL);
+    CHECK((rc == xcclInProgress) || ((rc == xcclSuccess) && (self->rank != 0)), "%d: %s", (int)rc,
+          detail());
+    CHECK(part != NULL, "nothing to poll");
+    if (self->rank == 0) {
+        not_ready(comm, part);
+        xt_share(self, &turn, sizeof(turn));
+    }
+    wait_until_ready(part);
+    CHECK((xcclCommCount(part, &value) == xcclSuccess) && (value == self->nranks), "%d", value);
+    use(part, self->nranks, self->rank, XT_ALLGATHER, xcclInt64);
+    CHECK(xcclCommDestroy(part) == xcclSuccess, "%s", detail());
+    bool outside = (self->rank == 0);
+    rc = xcclCommSplit(comm, outside ? XCCL_SPLIT_NOCOLOR : 0, 0, &none, NULL);
+    CHECK((rc == xcclInProgress) || (rc == xcclSuccess), "%d: %s", (int)rc, detail());
+    CHECK((none == NULL) == outside, "no part is NULL");
+    wait_until_ready(comm); /* as good as the new one */
+    CHECK(xcclCommDestroy(comm) == xcclSuccess, "%s", detail());
+    if (!outside) {
+        use(none, self->nranks - 1, self->rank - 1, XT_ALLREDUCE, xcclInt64);
+        CHECK(xcclCommDestroy(none) == xcclSuccess, "%s", detail());
+    }
     return xt_failed;
 }
 
@@ -586,6 +657,7 @@ static const struct run {
      "symbol:ncclAlltoAll,symbol:ncclAllToAll,symbol:ncclAllToAllv,symbol:ncclGather", false},
     {"an operation of one's own", 3, own_operation, NULL, NULL, false},
     {"made without waiting", 3, without_waiting, NULL, NULL, false},
+    {"split without waiting", 3, split_without_waiting, NULL, NULL, false},
     {"a configuration left open", 2, left_open, NULL, NULL, false},
     {"the same, of an old library", 2, left_open, "XCCL_SIM_VERSION", "21602", false},
     {"one process, four devices", 1, one_process, NULL, NULL, true},

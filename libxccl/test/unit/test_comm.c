@@ -95,6 +95,34 @@ static void test_split(void)
     CHECK(xcclCommDestroy(comm) == xcclSuccess, "destroy");
 }
 
+/* Of a communicator that does not block: the vendor tells of the split through the parent. */
+static void test_split_later(void)
+{
+    xcclComm_t   comm = make_comm(4, 2), child = NULL;
+    xcclResult_t state = xcclSuccess;
+    int          value = -1;
+
+    fake_fail("async", 7);
+    CHECK(xcclCommSplit(comm, 1, 9, &child, NULL) == xcclInProgress, "%s", xcclGetLastError(NULL));
+    CHECK(child != NULL, "nothing to poll");
+    CHECK(xcclCommCount(child, &value) == xcclInProgress, "not ready");
+    CHECK(xcclCommDestroy(child) == xcclInvalidUsage, "not ready");
+    CHECK(xcclCommDestroy(comm) == xcclInvalidUsage, "not ready");
+    fake_fail("async", 3);
+    CHECK(xcclCommGetAsyncError(child, &state) == xcclSuccess, "%s", xcclGetLastError(NULL));
+    CHECK(state == xcclInternalError, "%d", (int)state);
+    CHECK(xcclCommCount(child, &value) == xcclInternalError, "a split that failed");
+    CHECK_HAS(xcclGetLastError(NULL), "xcclCommCount: comm was not made: the split failed");
+    fake_fail("", 0);
+    CHECK((xcclCommCount(child, &value) == xcclSuccess) && (value == 4), "count %d", value);
+    fake_fail("async", 3);
+    CHECK(xcclCommUserRank(child, &value) == xcclSuccess, "the parent's later error");
+    fake_fail("", 0);
+    CHECK(xcclCommDestroy(comm) == xcclSuccess, "the parent may go first");
+    CHECK((xcclCommUserRank(child, &value) == xcclSuccess) && (value == 2), "rank %d", value);
+    CHECK(xcclCommDestroy(child) == xcclSuccess, "destroy");
+}
+
 static void test_use_after_end(void)
 {
     xcclComm_t comms[40];
@@ -227,6 +255,7 @@ int main(int argc, char **argv)
     test_init();
     test_errors();
     test_split();
+    test_split_later();
     test_use_after_end();
     test_many();
     test_abort_from_another_thread();
