@@ -381,6 +381,9 @@ XCCL_EXPORT xcclResult_t xcclRedOpDestroy(xcclRedOp_t op, xcclComm_t comm);
  * @brief Allocate device memory on the current device, the vendor library's way where it has one
  *        (ncclMemAlloc, fit for registration), else plainly.
  * @param[in] size  Bytes; 0 gives NULL.
+ * @note NCCL from 2.19 maps such memory itself: it takes multiples of 2 MiB, and has no handle of
+ *       cuIpcGetMemHandle(). MPI messages from and to it are staged, and collectives that do not go
+ *       by NCCL copy it.
  */
 XCCL_EXPORT xcclResult_t xcclMemAlloc(void **ptr_p, size_t size);
 /** @brief Free memory of xcclMemAlloc(). NULL is allowed. */

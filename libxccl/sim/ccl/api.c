@@ -265,7 +265,7 @@ int ncclMemAlloc(void **ptr, size_t size)
     if ((ptr == NULL) || (size == 0)) {
         return xs_problem(XS_INVALID_ARGUMENT, "ncclMemAlloc : needs a pointer and a size");
     }
-    if ((ctx == NULL) || (xs_mem_alloc(ctx, XS_MEM_DEVICE, size, 0, ptr) != XS_OK)) {
+    if ((ctx == NULL) || (xs_ccl_alloc(ctx, size, ptr) != XS_OK)) {
         return xs_problem(XS_DEVICE_ERROR, "ncclMemAlloc : no %zu bytes on the current device",
                           size);
     }
@@ -274,7 +274,7 @@ int ncclMemAlloc(void **ptr, size_t size)
 
 int ncclMemFree(void *ptr)
 {
-    if ((ptr != NULL) && (xs_mem_free(ptr, XS_MEM_DEVICE) != XS_OK)) {
+    if ((ptr != NULL) && (xs_ccl_free(ptr) != XS_OK)) {
         return xs_problem(XS_DEVICE_ERROR, "ncclMemFree : %p was not allocated", ptr);
     }
     return XS_SUCCESS;

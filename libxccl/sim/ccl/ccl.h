@@ -304,6 +304,11 @@ size_t xs_recv_bytes(const struct xs_task *task);
 
 enum xs_result xs_check_limits(const struct xs_task *task);
 
+/* ---- memory.c ---- */
+
+XS_API enum xs_error xs_ccl_alloc(struct xs_ctx *ctx, size_t size, void **ptr_p);
+XS_API enum xs_error xs_ccl_free(void *ptr);
+
 /* ---- collective.c, p2p.c: on the stream's thread; false: aborted ---- */
 
 bool xs_run_collective(struct xs_task *task);

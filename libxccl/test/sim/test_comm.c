@@ -6,6 +6,9 @@
 #include <unistd.h>
 
 #include "device.h"
+#ifndef TEST_ROCM
+#include "driver_abi.h"
+#endif
 #include "nccl_abi.h"
 #include "ranks.h"
 
@@ -321,6 +324,33 @@ static void bad_arguments(const struct world *world)
     CHECK_EQ(ncclMemFree(ptr), ncclUnhandledCudaError);
 }
 
+/* Of virtual memory management on CUDA: whole, and without a handle for other processes. */
+static void vendor_memory(const struct world *world)
+{
+    enum { WHOLE = 2 << 20 };
+    ncclUniqueId id = shared_id(world);
+    ncclComm_t   comm;
+    void        *ptr = NULL;
+    int          value = world->rank + 1, sum = 0;
+
+    dev_use(world->rank);
+    CHECK_EQ(ncclCommInitRank(&comm, world->size, id, world->rank), ncclSuccess);
+    CHECK_EQ(ncclMemAlloc(&ptr, 100), ncclSuccess);
+#ifndef TEST_ROCM
+    CUipcMemHandle handle;
+    CHECK((uintptr_t)ptr % WHOLE == 0);
+    CHECK_EQ(cuIpcGetMemHandle(&handle, (CUdeviceptr)(uintptr_t)ptr), CUDA_ERROR_INVALID_VALUE);
+    dev_put((char *)ptr + WHOLE - sizeof(value), &value, sizeof(value));
+#endif
+    dev_put(ptr, &value, sizeof(value));
+    CHECK_EQ(ncclAllReduce(ptr, ptr, 1, ncclInt32, ncclSum, comm, NULL), ncclSuccess);
+    dev_sync(NULL);
+    dev_get(&sum, ptr, sizeof(sum));
+    CHECK_EQ(sum, world->size * (world->size + 1) / 2);
+    CHECK_EQ(ncclMemFree(ptr), ncclSuccess);
+    CHECK_EQ(ncclCommDestroy(comm), ncclSuccess);
+}
+
 static ncclResult_t wait_for_error(ncclComm_t comm)
 {
     ncclResult_t error = ncclSuccess;
@@ -415,6 +445,7 @@ int main(int argc, char **argv)
         {"two_nodes", two_nodes, 4, SIM(2), NULL, "XCCL_SIM_NODES=2", -1},
         {"mixed_versions", mixed_versions, 3, SIM(3), NULL, "XCCL_SIM_VERSION=22703@1", -1},
         {"splits", splits, 5, SIM(5), NULL, NULL, -1},
+        {"vendor_memory", vendor_memory, 2, SIM(2), NULL, NULL, -1},
         {"not_blocking", not_blocking, 2, SIM(2), NULL, NULL, -1},
         {"one_process", one_process, 1, SIM(3), NULL, NULL, -1},
         {"bad_arguments", bad_arguments, 2, SIM(2), NULL, NULL, -1},
