@@ -16,21 +16,6 @@ struct leaving {
     bool            abort;
 };
 
-enum xs_result xs_comm_finalize(struct xs_comm *comm)
-{
-    enum xs_result res = xs_comm_ready(comm);
-
-    if (res != XS_SUCCESS) {
-        return res;
-    }
-    if (comm->finalized) {
-        return xs_problem(XS_INVALID_ARGUMENT, "the communicator was finalized before");
-    }
-    comm->finalized = true;
-    xs_tell_leaving(comm);
-    return XS_SUCCESS;
-}
-
 /* Until its operations are over, or never will be. */
 static void drain(struct xs_comm *comm)
 {
@@ -46,6 +31,34 @@ static void drain(struct xs_comm *comm)
         pthread_cond_timedwait(&comm->changed, &comm->lock, &until);
     }
     pthread_mutex_unlock(&comm->lock);
+}
+
+/* On its way out it waits for what is outstanding, unless the communicator never waits. */
+static enum xs_result run_finalize(void *arg)
+{
+    struct xs_comm *comm = arg;
+
+    if (comm->blocking) {
+        drain(comm);
+    }
+    xs_tell_leaving(comm);
+    xs_comm_unuse(comm);
+    return XS_SUCCESS;
+}
+
+enum xs_result xs_comm_finalize(struct xs_comm *comm)
+{
+    enum xs_result res = xs_comm_ready(comm);
+
+    if (res != XS_SUCCESS) {
+        return res;
+    }
+    if (comm->finalized) {
+        return xs_problem(XS_INVALID_ARGUMENT, "the communicator was finalized before");
+    }
+    comm->finalized = true;
+    __atomic_add_fetch(&comm->users, 1, __ATOMIC_RELAXED); /* another thread may abort it */
+    return xs_group_add_job(run_finalize, comm, NULL);
 }
 
 /* End what runs; what has not begun is skipped when its stream comes to it. */

@@ -96,6 +96,27 @@ static void finalize_counts(const struct world *world)
     }
 }
 
+static void sum(ncclComm_t comm, float *memory, dev_stream_t stream)
+{
+    CHECK_EQ(ncclAllReduce(memory, memory, 1, ncclFloat32, ncclSum, comm, stream), ncclSuccess);
+}
+
+/* It waits for what this rank has outstanding, which waits for the last rank. */
+static void finalize_waits(const struct world *world)
+{
+    ncclComm_t   comm = make(world);
+    dev_stream_t stream = dev_stream();
+    float       *memory = dev_alloc(sizeof(*memory));
+
+    sum(comm, memory, stream);
+    dev_sync(stream);
+    double begun = come_late(world);
+    sum(comm, memory, stream);
+    CHECK_EQ(ncclCommFinalize(comm), ncclSuccess);
+    CHECK(rank_0_waited(world, begun));
+    CHECK_EQ(ncclCommDestroy(comm), ncclSuccess);
+}
+
 /* A dead rank is not waited for. */
 static void destroy_deserted(const struct world *world)
 {
@@ -473,6 +494,7 @@ int main(int argc, char **argv)
         {"destroy_other_node", destroy_alone, 2, SIM, NULL, "XCCL_SIM_NODES=2", -1},
         {"destroy_free", destroy_alone, 2, SIM, NULL, "XCCL_SIM_DESTROY=free", -1},
         {"finalize_counts", finalize_counts, 2, SIM, NULL, NULL, -1},
+        {"finalize_waits", finalize_waits, 2, SIM, NULL, NULL, -1},
         {"destroy_deserted", destroy_deserted, 2, SIM, NULL, NULL, -1},
         {"abort_patience", abort_patience, 2, SIM, NULL, NULL, -1},
         {"destroy_group", destroy_group, 2, SIM, NULL, NULL, -1},
