@@ -11,7 +11,6 @@
 
 #include "backends/composed.h"
 #include "backends/library.h"
-#include "device/device.h"
 #include "vendor/vendor.h"
 
 /* The library in use; written once by load() before any other call. */
@@ -262,32 +261,14 @@ static void group_spoil(void *comm, xcclStream_t stream)
     (void)in_use.fns.broadcast(NULL, NULL, 1, (int)xcclFloat32, -1, comm, stream);
 }
 
-static xcclResult_t active_device(const struct xc_device_ops **device_p)
-{
-    const struct xc_device_ops *device = xc_device_by_name(in_use.row->device);
-
-    if ((device == NULL) || !device->active()) {
-        return xc_fail(xcclInvalidUsage, "no device memory: the program has acquired no Gaudi; "
-                                         "call synInitialize and synDeviceAcquire first");
-    }
-    *device_p = device;
-    return xcclSuccess;
-}
-
 static xcclResult_t mem_alloc(void **ptr_p, size_t bytes)
 {
-    const struct xc_device_ops *device = NULL;
-    xcclResult_t                rc = active_device(&device);
-
-    return (rc == xcclSuccess) ? device->mem_alloc(ptr_p, bytes) : rc;
+    return xc_library_mem_alloc(in_use.row, ptr_p, bytes);
 }
 
 static xcclResult_t mem_free(void *ptr)
 {
-    const struct xc_device_ops *device = NULL;
-    xcclResult_t                rc = active_device(&device);
-
-    return (rc == xcclSuccess) ? device->mem_free(ptr) : rc;
+    return xc_library_mem_free(in_use.row, ptr);
 }
 
 static xcclResult_t load(const char *path, bool exactly, struct xc_library *lib_p)

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "device/device.h"
+
 void xc_library_describe(const struct xc_vendor_row *row, const struct xc_vendor_lib *file,
                          int version, struct xc_library *lib_p)
 {
@@ -14,4 +16,35 @@ void xc_library_describe(const struct xc_vendor_row *row, const struct xc_vendor
     lib_p->version = version;
     lib_p->id_bytes = row->id_bytes;
     lib_p->device = row->device;
+}
+
+static xcclResult_t active_device(const struct xc_vendor_row  *row,
+                                  const struct xc_device_ops **device_p)
+{
+    const struct xc_device_ops *device = xc_device_by_name(row->device);
+
+    if ((device == NULL) || !device->active()) {
+        return xc_fail(xcclInvalidUsage,
+                       "no device memory: the program has not started its %s runtime; choose a "
+                       "device first, or acquire one (synDeviceAcquire)",
+                       row->device);
+    }
+    *device_p = device;
+    return xcclSuccess;
+}
+
+xcclResult_t xc_library_mem_alloc(const struct xc_vendor_row *row, void **ptr_p, size_t bytes)
+{
+    const struct xc_device_ops *device = NULL;
+    xcclResult_t                rc = active_device(row, &device);
+
+    return (rc == xcclSuccess) ? device->mem_alloc(ptr_p, bytes) : rc;
+}
+
+xcclResult_t xc_library_mem_free(const struct xc_vendor_row *row, void *ptr)
+{
+    const struct xc_device_ops *device = NULL;
+    xcclResult_t                rc = active_device(row, &device);
+
+    return (rc == xcclSuccess) ? device->mem_free(ptr) : rc;
 }

@@ -11,7 +11,6 @@
 #include "backends/library.h"
 #include "backends/ncclfamily.h"
 #include "base/log.h"
-#include "device/device.h"
 #include "vendor/vendor.h"
 
 /* The library in use; written once by load() before any other call. */
@@ -425,41 +424,16 @@ static bool has_mem_alloc(void)
     return (in_use.fns.mem_alloc != NULL) && (in_use.fns.mem_free != NULL);
 }
 
-/* The device runtime, for memory where the library gives none. */
-static xcclResult_t active_device(const struct xc_device_ops **device_p)
-{
-    const struct xc_device_ops *device = xc_device_by_name(in_use.row->device);
-
-    if ((device == NULL) || !device->active()) {
-        return xc_fail(xcclInvalidUsage,
-                       "no device memory: the program has not started its %s runtime; choose a "
-                       "device first",
-                       in_use.row->device);
-    }
-    *device_p = device;
-    return xcclSuccess;
-}
-
 static xcclResult_t family_mem_alloc(void **ptr_p, size_t bytes)
 {
-    const struct xc_device_ops *device = NULL;
-
-    if (has_mem_alloc()) {
-        return done(in_use.fns.mem_alloc(ptr_p, bytes), "ncclMemAlloc");
-    }
-    xcclResult_t rc = active_device(&device);
-    return (rc == xcclSuccess) ? device->mem_alloc(ptr_p, bytes) : rc;
+    return has_mem_alloc() ? done(in_use.fns.mem_alloc(ptr_p, bytes), "ncclMemAlloc")
+                           : xc_library_mem_alloc(in_use.row, ptr_p, bytes);
 }
 
 static xcclResult_t family_mem_free(void *ptr)
 {
-    const struct xc_device_ops *device = NULL;
-
-    if (has_mem_alloc()) {
-        return done(in_use.fns.mem_free(ptr), "ncclMemFree");
-    }
-    xcclResult_t rc = active_device(&device);
-    return (rc == xcclSuccess) ? device->mem_free(ptr) : rc;
+    return has_mem_alloc() ? done(in_use.fns.mem_free(ptr), "ncclMemFree")
+                           : xc_library_mem_free(in_use.row, ptr);
 }
 
 static xcclResult_t family_window_register(void *comm, void *buff, size_t bytes, int flags,

@@ -5,7 +5,6 @@
 #include <stdio.h>
 
 #include "base/log.h"
-#include "xc_ccl_path.h" /* made by CMake: XC_CCL_PATH */
 
 static const struct xc_vendor_symbol symbols[] = {
 #define REQUIRED(field, symbol, ret, params)                                                       \
@@ -19,16 +18,8 @@ static const struct xc_vendor_symbol symbols[] = {
 
 xcclResult_t xc_hccl_open(const char *explicit_path, struct xc_hccl_lib *lib_p)
 {
-    char                    built_in[1024];
-    struct xc_hccl_lib      lib = {.row = &xc_vendor_rows()[XC_ROW_HCCL]};
-    struct xc_vendor_search search = {
-        .name = lib.row->name,
-        .soname = lib.row->soname,
-        .variable = explicit_path,
-        .built_in = xc_vendor_list_path(XC_CCL_PATH, lib.row->name, built_in, sizeof(built_in)),
-        .by_soname = true,
-    };
-    xcclResult_t rc = xc_vendor_open(&search, &lib.file);
+    struct xc_hccl_lib lib = {.row = &xc_vendor_rows()[XC_ROW_HCCL]};
+    xcclResult_t       rc = xc_vendor_open_row(lib.row, explicit_path, &lib.file);
 
     if (rc != xcclSuccess) {
         return rc;

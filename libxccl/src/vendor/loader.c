@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "xc_ccl_path.h" /* made by CMake: XC_CCL_PATH */
 
 const char *xc_found_by_name(enum xc_found_by found_by)
 {
@@ -193,6 +194,21 @@ void xc_vendor_close(struct xc_vendor_lib *lib)
 {
     dlclose(lib->handle);
     lib->handle = NULL;
+}
+
+xcclResult_t xc_vendor_open_row(const struct xc_vendor_row *row, const char *explicit_path,
+                                struct xc_vendor_lib *lib_p)
+{
+    char                    built_in[XC_PATH_MAX];
+    struct xc_vendor_search search = {
+        .name = row->name,
+        .soname = row->soname,
+        .variable = explicit_path,
+        .built_in = xc_vendor_list_path(XC_CCL_PATH, row->name, built_in, sizeof(built_in)),
+        .by_soname = true,
+    };
+
+    return xc_vendor_open(&search, lib_p);
 }
 
 xcclResult_t xc_vendor_resolve(const struct xc_vendor_lib *lib, const char *name,

@@ -9,7 +9,6 @@
 #include "base/environment.h"
 #include "base/log.h"
 #include "base/params.h"
-#include "xc_ccl_path.h" /* made by CMake: XC_CCL_PATH */
 
 static const struct xc_vendor_symbol symbols[] = {
 #define REQUIRED(field, symbol, since, ret, params)                                                \
@@ -142,16 +141,8 @@ static xcclResult_t check_variable(const struct xc_vendor_row *row)
 xcclResult_t xc_nccl_open(const struct xc_vendor_row *row, const char *explicit_path, bool exactly,
                           struct xc_nccl_lib *lib_p)
 {
-    char                    built_in[1024];
-    struct xc_nccl_lib      lib = {.row = row};
-    struct xc_vendor_search search = {
-        .name = row->name,
-        .soname = row->soname,
-        .variable = explicit_path,
-        .built_in = xc_vendor_list_path(XC_CCL_PATH, row->name, built_in, sizeof(built_in)),
-        .by_soname = true,
-    };
-    xcclResult_t rc = xc_vendor_open(&search, &lib.file);
+    struct xc_nccl_lib lib = {.row = row};
+    xcclResult_t       rc = xc_vendor_open_row(row, explicit_path, &lib.file);
 
     if (rc != xcclSuccess) {
         return rc;

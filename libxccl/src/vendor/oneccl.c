@@ -7,7 +7,6 @@
 
 #include "base/environment.h"
 #include "base/log.h"
-#include "xc_ccl_path.h" /* made by CMake: XC_CCL_PATH */
 
 static const struct xc_vendor_symbol symbols[] = {
 #define REQUIRED(field, symbol, ret, params)                                                       \
@@ -51,16 +50,8 @@ static xcclResult_t ask_version(struct xc_oneccl_lib *lib)
 
 xcclResult_t xc_oneccl_open(const char *explicit_path, struct xc_oneccl_lib *lib_p)
 {
-    char                    built_in[1024];
-    struct xc_oneccl_lib    lib = {.row = &xc_vendor_rows()[XC_ROW_ONECCL]};
-    struct xc_vendor_search search = {
-        .name = lib.row->name,
-        .soname = lib.row->soname,
-        .variable = explicit_path,
-        .built_in = xc_vendor_list_path(XC_CCL_PATH, lib.row->name, built_in, sizeof(built_in)),
-        .by_soname = true,
-    };
-    xcclResult_t rc = xc_vendor_open(&search, &lib.file);
+    struct xc_oneccl_lib lib = {.row = &xc_vendor_rows()[XC_ROW_ONECCL]};
+    xcclResult_t         rc = xc_vendor_open_row(lib.row, explicit_path, &lib.file);
 
     if (rc != xcclSuccess) {
         return rc;

@@ -97,6 +97,10 @@ struct xc_vendor_search {
 xcclResult_t xc_vendor_open(const struct xc_vendor_search *search, struct xc_vendor_lib *lib_p);
 void         xc_vendor_close(struct xc_vendor_lib *lib);
 
+/* Open row's library: `explicit_path` is XCCL_CCL_LIBRARY, or NULL. */
+xcclResult_t xc_vendor_open_row(const struct xc_vendor_row *row, const char *explicit_path,
+                                struct xc_vendor_lib *lib_p);
+
 /* The soname written in the library; false if it has none. */
 bool xc_vendor_soname(const struct xc_vendor_lib *lib, char *buf, size_t len);
 
