@@ -123,6 +123,36 @@ static void test_split_later(void)
     CHECK(xcclCommDestroy(child) == xcclSuccess, "destroy");
 }
 
+static void *ask_rank(void *comm)
+{
+    int rank = -1;
+
+    return ((xcclCommUserRank(comm, &rank) == xcclSuccess) && (rank == 2)) ? comm : NULL;
+}
+
+/* Threads that all ask first of what was split: one learns the rank, none sees half of it. */
+static void test_split_in_threads(void)
+{
+    xcclComm_t comm = make_comm(4, 2);
+
+    for (int round = 0; round < 50; round++) {
+        xcclComm_t child = NULL;
+        pthread_t  threads[4];
+        void      *right;
+
+        CHECK(xcclCommSplit(comm, 1, 9, &child, NULL) == xcclSuccess, "%s", xcclGetLastError(NULL));
+        for (int i = 0; i < 4; i++) {
+            pthread_create(&threads[i], NULL, ask_rank, child);
+        }
+        for (int i = 0; i < 4; i++) {
+            pthread_join(threads[i], &right);
+            CHECK(right == child, "round %d: a wrong rank", round);
+        }
+        CHECK(xcclCommDestroy(child) == xcclSuccess, "destroy");
+    }
+    CHECK(xcclCommDestroy(comm) == xcclSuccess, "destroy");
+}
+
 static void test_use_after_end(void)
 {
     xcclComm_t comms[40];
@@ -256,6 +286,7 @@ int main(int argc, char **argv)
     test_errors();
     test_split();
     test_split_later();
+    test_split_in_threads();
     test_use_after_end();
     test_many();
     test_abort_from_another_thread();
