@@ -53,8 +53,8 @@ enum xm_coll {
         XM_NUM_COLLS
 };
 
-/* "allreduce": as in tuning tables and messages. */
-static inline const char *xm_coll_name(enum xm_coll coll)
+/* "allreduce": as in tuning tables and messages; by enum xm_coll. */
+static inline const char *const *xm_coll_names(void)
 {
     static const char *const names[XM_NUM_COLLS] = {
 #define XM_COLL_NAME(name, small, capitals, n, ni, np, kinds) #small,
@@ -62,7 +62,12 @@ static inline const char *xm_coll_name(enum xm_coll coll)
 #undef XM_COLL_NAME
     };
 
-    return names[coll];
+    return names;
+}
+
+static inline const char *xm_coll_name(enum xm_coll coll)
+{
+    return xm_coll_names()[coll];
 }
 
 /* Can another path than MPI's carry it, on device memory? */

@@ -9,12 +9,6 @@
 #include "base/nearest.h"
 #include "decide/parse.h"
 
-static const char *const coll_names[XM_NUM_COLLS] = {
-#define XM_COLL_NAME(name, small, capitals, n, ni, np, kinds) [XM_##capitals] = #small,
-    XM_COLLECTIVES(XM_COLL_NAME)
-#undef XM_COLL_NAME
-};
-
 static const char *const mem_names[XM_NUM_MEMS] = {
     [XM_MEM_CUDA] = "cuda",
     [XM_MEM_ROCM] = "rocm",
@@ -234,11 +228,12 @@ static void coll_words(struct xm_part part, char *buf, size_t len)
         if (!xm_coll_on_device((enum xm_coll)coll)) {
             continue;
         }
-        size_t distance = xc_edit_distance(typed, coll_names[coll]);
-        n += (size_t)snprintf(buf + n, (n < len) ? len - n : 0, "%s, ", coll_names[coll]);
+        const char *name = xm_coll_name((enum xm_coll)coll);
+        size_t      distance = xc_edit_distance(typed, name);
+        n += (size_t)snprintf(buf + n, (n < len) ? len - n : 0, "%s, ", name);
         if (distance < least) {
             least = distance;
-            meant = coll_names[coll];
+            meant = name;
         }
     }
     snprintf(buf + n, (n < len) ? len - n : 0, "*%s%s%s", (meant != NULL) ? "; did you mean " : "",
@@ -250,7 +245,7 @@ static xcclResult_t parse_coll(const struct xm_place *place, struct xm_part part
 {
     char words[400];
 
-    if (!parse_words(part, coll_names, XM_NUM_COLLS, &row->colls)) {
+    if (!parse_words(part, xm_coll_names(), XM_NUM_COLLS, &row->colls)) {
         coll_words(part, words, sizeof(words));
         return xm_parse_complain(place, part, "collective", words);
     }

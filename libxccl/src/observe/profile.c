@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/params.h"
 #include "comms/wait.h"
@@ -63,17 +64,6 @@ bool xm_profile_on(void)
     return mine != NULL;
 }
 
-static uint32_t hash_of(const struct xm_profile_key *key)
-{
-    const unsigned char *byte = (const unsigned char *)key;
-    uint32_t             hash = 2166136261u;
-
-    for (size_t i = 0; i < sizeof(*key); i++) {
-        hash = (hash ^ byte[i]) * 16777619u;
-    }
-    return hash;
-}
-
 static bool same(const struct xm_profile_key *a, const struct xm_profile_key *b)
 {
     return memcmp(a, b, sizeof(*a)) == 0;
@@ -97,7 +87,8 @@ int xm_profile_row(const struct xm_profile_key *key, const char *reason)
     int row = -1;
 
     pthread_mutex_lock(&lock);
-    for (uint32_t at = hash_of(key) % SLOTS; mine != NULL; at = (at + 1) % SLOTS) {
+    uint64_t first = xc_hash_bytes(XC_HASH_BEGIN, key, sizeof(*key));
+    for (uint32_t at = first % SLOTS; mine != NULL; at = (at + 1) % SLOTS) {
         if (slots[at] == 0) {
             row = append(mine, key, reason);
             slots[at] = (int16_t)(row + 1);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/params.h"
 #include "comms/wait.h"
@@ -149,12 +150,12 @@ void xm_rendezvous_finalize(void)
 /* As FNV-1a, of all words that come before the check itself; the shift lets high bits reach low. */
 uint64_t xm_descriptor_check(const struct xm_descriptor *d)
 {
-    uint64_t hash = 14695981039346656037u, word;
+    uint64_t hash = XC_HASH_BEGIN, word;
 
     _Static_assert(offsetof(struct xm_descriptor, check) % sizeof(word) == 0, "whole words");
     for (size_t i = 0; i < offsetof(struct xm_descriptor, check); i += sizeof(word)) {
         memcpy(&word, (const char *)d + i, sizeof(word));
-        hash = (hash ^ word) * 1099511628211u;
+        hash = xc_hash_word(hash, word);
         hash ^= hash >> 32;
     }
     return hash;
