@@ -2,14 +2,17 @@
 /* Table files. */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "tables/tables.h"
 
-/* No table has that much; a device file or a log named by mistake has. */
+/* No table has that much; a log named by mistake has. */
 enum { MOST_BYTES = 1 << 20 };
 
 static xcclResult_t read_all(FILE *f, const char *path, char **text_p)
@@ -21,9 +24,7 @@ static xcclResult_t read_all(FILE *f, const char *path, char **text_p)
         return xc_fail(xcclSystemError, "%s: out of memory", path);
     }
     size_t n = fread(text, 1, MOST_BYTES + 1, f);
-    if (ferror(f) && (errno == EISDIR)) {
-        xc_fail(res, "%s: is a folder; name a table in it, as %s/nodes-1.table", path, path);
-    } else if (ferror(f)) {
+    if (ferror(f)) {
         res = xc_fail(xcclSystemError, "%s: cannot be read: %s", path, strerror(errno));
     } else if (n > MOST_BYTES) {
         xc_fail(res, "%s: longer than %d bytes; a tuning table is a short text", path, MOST_BYTES);
@@ -38,14 +39,39 @@ static xcclResult_t read_all(FILE *f, const char *path, char **text_p)
     return res;
 }
 
+/* A FIFO would be waited for, and what one rank reads from it the others do not get. */
+static xcclResult_t check_kind(int fd, const char *path)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) != 0) {
+        return xc_fail(xcclSystemError, "%s: cannot be read: %s", path, strerror(errno));
+    }
+    if (S_ISDIR(st.st_mode)) {
+        return xc_fail(xcclInvalidArgument,
+                       "%s: is a folder; name a table in it, as %s/nodes-1.table", path, path);
+    }
+    if (!S_ISREG(st.st_mode)) {
+        return xc_fail(xcclInvalidArgument,
+                       "%s: is a pipe or a device; a tuning table is a regular file", path);
+    }
+    return xcclSuccess;
+}
+
 xcclResult_t xm_table_file_read(const char *path, char **text_p)
 {
-    FILE *f = fopen(path, "re");
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
-    if (f == NULL) {
+    if (fd < 0) {
         return xc_fail(xcclInvalidArgument, "%s: cannot be opened: %s", path, strerror(errno));
     }
-    xcclResult_t res = read_all(f, path, text_p);
+    xcclResult_t res = check_kind(fd, path);
+    FILE        *f = (res == xcclSuccess) ? fdopen(fd, "r") : NULL;
+    if (f == NULL) {
+        close(fd);
+        return (res == xcclSuccess) ? xc_fail(xcclSystemError, "%s: out of memory", path) : res;
+    }
+    res = read_all(f, path, text_p);
     fclose(f);
     return res;
 }

@@ -111,6 +111,12 @@ static xcclResult_t open_file(const char *path, enum xc_found_by found_by,
                        "%s: %s (from %s) is a folder; name the library's file in it, such as %s/%s",
                        search->name, path, xc_found_by_name(found_by), path, search->soname);
     }
+    if ((stat(path, &st) == 0) && !S_ISREG(st.st_mode)) { /* dlopen() would wait for a pipe */
+        return xc_fail(
+            xcclLibraryNotFound,
+            "%s: %s (from %s) is a pipe or a device; name the library's file, such as %s",
+            search->name, path, xc_found_by_name(found_by), search->soname);
+    }
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (handle == NULL) {
         return xc_fail(

@@ -202,6 +202,17 @@ def test_settings_of_its_own(stage, name, value, found, cause):
     assert any(" is taken from " in fact for fact in printed["facts"]) is not refused
 
 
+@pytest.mark.parametrize(
+    ("name", "found"), [("XCCL_TABLE", "xccl-setting"), ("XCCL_CCL_LIBRARY", "ccl-refused")]
+)
+def test_a_pipe_is_not_waited_for(stage, tmp_path, name, found):
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    printed = json.loads(run(stage, "--json", **{**SIMULATED, name: str(fifo)}).stdout)
+    (finding,) = printed["findings"]
+    assert finding["id"] == found and "is a pipe or a device" in finding["cause"], finding
+
+
 @pytest.mark.parametrize("level", ["warn", "none"])
 def test_a_table_of_the_site_with_a_mistake(stage, tmp_path, level):
     """MPI_Init goes on without it."""

@@ -76,6 +76,16 @@ def test_refusals(stage, arguments, status, words):
         assert word in ended.err
 
 
+def test_a_pipe_is_no_map(stage, tmp_path):
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    ended = stage.tool("xccl-run", "--map", str(fifo), "true")
+    assert (ended.status, ended.err) == (
+        2,
+        f"xccl-run: --map: '{fifo}' is a pipe, which one rank alone can read\n",
+    )
+
+
 RANK = {"SLURM_STEP_ID": "0", "SLURM_LOCALID": "0", "SLURM_STEP_NUM_NODES": "2"}
 
 

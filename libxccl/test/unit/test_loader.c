@@ -4,9 +4,11 @@
  * own, with its own environment: a process chooses once.
  */
 #include <dlfcn.h>
+#include <errno.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -148,6 +150,10 @@ static const struct scenario scenarios[] = {
      .search_path = "nccl-2.32",
      .result = xcclLibraryNotFound,
      .says = {"is a folder", "nccl-2.32/libnccl.so.2", "XCCL_CCL_LIBRARY"}},
+    {.what = "pipe",
+     .variable = "fifo",
+     .result = xcclLibraryNotFound,
+     .says = {"/fifo (from XCCL_CCL_LIBRARY) is a pipe or a device", "libnccl.so.2"}},
     {.what = "corrupt file",
      .variable = "corrupt/libnccl.so.2",
      .search_path = "nccl-2.32",
@@ -357,6 +363,9 @@ int main(int argc, char **argv)
         return 2;
     }
     test_list();
+    char fifo[PATH_MAX + 8];
+    snprintf(fifo, sizeof(fifo), "%s/fifo", fakes);
+    CHECK((mkfifo(fifo, 0600) == 0) || (errno == EEXIST), "%s: %s", fifo, strerror(errno));
     for (int i = 0; i < NUM_SCENARIOS; i++) {
         run(i, argv[0], fakes);
     }

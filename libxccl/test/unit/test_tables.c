@@ -2,6 +2,7 @@
 /* Table files: their head, which tables are asked where, what comes with xccl, and hostile text. */
 #include <glob.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -389,6 +390,16 @@ static void test_bad_files(void)
     unlink(path);
     CHECK(xm_table_file_parse(path, &t) == xcclInvalidArgument, "none");
     CHECK_HAS(xc_last_detail(), "cannot be opened");
+    CHECK(mkfifo(path, 0600) == 0, "%s", path);
+    alarm(10); /* nobody writes into it */
+    CHECK(xm_table_file_parse(path, &t) == xcclInvalidArgument, "a pipe");
+    alarm(0);
+    CHECK_HAS(xc_last_detail(), "is a pipe or a device; a tuning table is a regular file");
+    unlink(path);
+    CHECK(xm_table_file_parse("/dev/zero", &t) == xcclInvalidArgument, "a device");
+    CHECK_HAS(xc_last_detail(), "is a pipe or a device");
+    CHECK(xm_table_file_parse("/tmp", &t) == xcclInvalidArgument, "a folder");
+    CHECK_HAS(xc_last_detail(), "/tmp: is a folder; name a table in it");
 }
 
 /* A folder that is not there holds nothing; one that cannot be read may hold something. */

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a shared object needs and where it looks for it, read from the file: nothing is loaded."""
 
+import os
+import stat
 import struct
 
 PT_LOAD, PT_DYNAMIC, PT_INTERP = 1, 2, 3
@@ -33,8 +35,17 @@ def is_static(path):
     return _of_file(path, _is_static)
 
 
+def open_file(path):
+    """A file of bytes; OSError for a pipe, which would be waited for, and for a device."""
+    f = open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY), "rb")  # noqa: SIM115
+    if not stat.S_ISREG(os.fstat(f.fileno()).st_mode):
+        f.close()
+        raise OSError(f"{path} is no regular file")
+    return f
+
+
 def _of_file(path, work):
-    with open(path, "rb") as f:
+    with open_file(path) as f:
         data = f.read()
     if data[:6] != b"\x7fELF\x02\x01":
         raise NotElf(path, data[:4] == b"\x7fELF")

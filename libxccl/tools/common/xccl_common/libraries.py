@@ -91,7 +91,7 @@ def versions_of(path):
     """(version of a vendor's library by its text or its name, CUDA's that it was built with)."""
     own, cuda = None, None
     try:
-        with open(path, "rb") as f, mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ) as text:
+        with elf.open_file(path) as f, mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ) as text:
             found = VERSION.search(text)
             own, cuda = [g and g.decode() for g in found.groups()] if found else (None, None)
     except (OSError, ValueError):
@@ -105,7 +105,9 @@ def holds(path, text):
     """Does a file hold that text, in upper or lower case? False of one that cannot be read."""
     expression = re.compile(re.escape(text.encode("utf-8", "surrogateescape")), re.I)
     try:
-        with open(path, "rb") as f, mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        with elf.open_file(path) as f, mmap.mmap(
+            f.fileno(), 0, access=mmap.ACCESS_READ
+        ) as content:
             return expression.search(content) is not None
     except (OSError, ValueError):
         return False
