@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/libraries.h"
 #include "base/log.h"
 #include "decide/parse.h"
 
@@ -29,7 +30,7 @@ static const struct key {
     {"ranks", RANGE, AT(ranks), "lo-hi, as 2-8 or 2-inf, one number, or *"},
     {"nodes", RANGE, AT(nodes), "lo-hi, as 2-8 or 2-inf, one number, or *"},
     {"ranks_per_node", RANGE, AT(per_node), "lo-hi, as 2-8 or 2-inf, one number, or *"},
-    {"ccl", CCL, AT(ccl), "nccl, rccl or msccl, and versions if not all, as nccl 2.27-2.28.3"},
+    {"ccl", CCL, AT(ccl), "and versions if not all, as nccl 2.27-2.28.3"},
     {"network", NETWORK, AT(network), "fabric, tcp, *"},
     {"mpi", MPI, AT(mpi), "gpu-aware, staged, *"},
 #undef AT
@@ -86,10 +87,24 @@ enum { VERSION_PARTS = 3, VERSION_BITS = 20 };
 uint64_t xm_version_number(int version)
 {
     uint64_t v = (version > 0) ? (uint64_t)version : 0;
-    bool     old = v < 10000;
+    bool     old = (v >= 2000) && (v < 10000); /* smaller ones are MSCCL++'s, in the new form */
     uint64_t major = old ? v / 1000 : v / 10000, minor = old ? v / 100 % 10 : v / 100 % 100;
 
     return (major << 2 * VERSION_BITS) | (minor << VERSION_BITS) | (v % 100);
+}
+
+static bool parse_digits(struct xm_part part, uint64_t most, uint64_t *number_p)
+{
+    uint64_t number = 0;
+
+    for (size_t i = 0; i < part.len; i++) {
+        number = 10 * number + (uint64_t)(part.at[i] - '0');
+        if (!isdigit((unsigned char)part.at[i]) || (number >= most)) {
+            return false;
+        }
+    }
+    *number_p = number;
+    return part.len > 0;
 }
 
 /* "2", "2.28" or "2.28.3": the least or the largest version that this begins. */
@@ -100,13 +115,9 @@ static bool parse_version(struct xm_part part, bool largest, uint64_t *number_p)
     struct xm_part one = {NULL, 0};
 
     for (int i = 0; i < VERSION_PARTS; i++) {
-        uint64_t value = largest ? most : 0, same;
-        if (xm_part_cut(&part, '.', &one)) {
-            if ((memchr(one.at, '-', one.len) != NULL) || xm_part_is(one, "*") ||
-                xm_part_is(one, "inf") || !xm_parse_range(one, false, &value, &same) ||
-                (value >= most)) {
-                return false;
-            }
+        uint64_t value = largest ? most : 0;
+        if (xm_part_cut(&part, '.', &one) && !parse_digits(one, most, &value)) {
+            return false;
         }
         number = (number << VERSION_BITS) | value;
     }
@@ -139,15 +150,15 @@ static bool parse_versions(struct xm_part part, struct xm_range *range)
 
 static bool parse_ccl(struct xm_part part, struct xm_head *head)
 {
-    static const char *const names[] = {"nccl", "rccl", "msccl"};
-    struct xm_part           name = part, versions = {part.at, 0};
-    const char              *blank = memchr(part.at, ' ', part.len);
+    struct xm_part name = part, versions = {part.at, 0};
+    const char    *blank = memchr(part.at, ' ', part.len), *known = NULL;
 
     if (blank != NULL) {
         name.len = (size_t)(blank - part.at);
         versions = xm_part_trim((struct xm_part){blank, part.len - name.len});
     }
-    return (xm_part_find(name, names, 3) >= 0) && copy_text(name, head->ccl, sizeof(head->ccl)) &&
+    for (size_t i = 0; ((known = xc_library_name(i)) != NULL) && !xm_part_is(name, known); i++) {}
+    return (known != NULL) && copy_text(name, head->ccl, sizeof(head->ccl)) &&
            parse_versions(versions, &head->ccl_version);
 }
 
@@ -184,6 +195,21 @@ static bool parse_value(const struct key *key, struct xm_part value, struct xm_h
     }
 }
 
+/* What a key takes; a library by its name. */
+static xcclResult_t complain_of_value(const struct xm_place *place, struct xm_part value,
+                                      const struct key *key)
+{
+    char        words[160];
+    const char *name;
+    size_t      n = 0;
+
+    for (size_t i = 0; (key->kind == CCL) && ((name = xc_library_name(i)) != NULL); i++) {
+        n += (size_t)snprintf(words + n, (n < sizeof(words)) ? sizeof(words) - n : 0, "%s, ", name);
+    }
+    snprintf(words + n, (n < sizeof(words)) ? sizeof(words) - n : 0, "%s", key->allowed);
+    return xm_parse_complain(place, value, "value", words);
+}
+
 xcclResult_t xm_parse_setting(const struct xm_place *place, struct xm_head *head, uint32_t *seen)
 {
     struct xm_part line = place->whole, name = line;
@@ -204,9 +230,8 @@ xcclResult_t xm_parse_setting(const struct xm_place *place, struct xm_head *head
             snprintf(most, sizeof(most), "a text of at most %zu bytes", keys[i].size - 1);
             return xm_parse_complain(place, value, "value", most);
         }
-        return parse_value(&keys[i], value, head)
-                   ? xcclSuccess
-                   : xm_parse_complain(place, value, "value", keys[i].allowed);
+        return parse_value(&keys[i], value, head) ? xcclSuccess
+                                                  : complain_of_value(place, value, &keys[i]);
     }
     return xm_parse_complain(place, name, "key", all_keys);
 }

@@ -85,7 +85,7 @@ const char *xm_table_builtin(void);
 bool xm_table_applies(const struct xm_table *table, const struct xm_setting *setting, char *why,
                       size_t len);
 
-/* A number that orders versions: 2.28.3 from 22803 (2.9 and later), 2.7.8 from 2708. */
+/* A number that orders versions: as xc_nccl_version_text() reads them. */
 uint64_t xm_version_number(int version);
 
 /* What a row says to a call. */

@@ -24,7 +24,9 @@ static const struct xc_vendor_symbol symbols[] = {
 
 const char *xc_nccl_version_text(int version, char *buf, size_t len)
 {
-    int unit = (version >= 10000) ? 10000 : 1000;
+    /* NCCL's before 2.9; numbers of MSCCL++ that are smaller than those have the new form. */
+    bool old = (version >= 2000) && (version < 10000);
+    int  unit = old ? 1000 : 10000;
 
     snprintf(buf, len, "%d.%d.%d", version / unit, (version % unit) / 100, version % 100);
     return buf;

@@ -163,7 +163,7 @@ xcclResult_t xc_vendor_probe(const struct xc_vendor_row *row, struct xc_vendor_l
  */
 XC_SHARED bool xc_vendor_fabric(void);
 
-/* "2.28.3" from 22803 (from 2.9 on) or 2708 (before). */
+/* "2.28.3" from 22803 (from 2.9 on), "2.7.8" from 2708 (before), "0.10.0" from 1000 (MSCCL++). */
 const char *xc_nccl_version_text(int version, char *buf, size_t len);
 
 #endif

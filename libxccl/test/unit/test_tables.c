@@ -5,9 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/libraries.h"
 #include "base/log.h"
 #include "check.h"
 #include "tables/tables.h"
+#include "vendor/vendor.h"
 
 static const struct xm_setting four = {.nranks = 4,
                                        .nodes = 1,
@@ -86,7 +88,9 @@ static void test_errors(void)
     refuse(HEAD "*:*:*:inf:mpi", "line 2", "lo-hi");
     refuse(HEAD "*:inf:*:*:mpi", "line 2", "lo-hi");
     refuse(HEAD "nodes = few\n*:*:*:*:mpi", "line 2, column 9", "'few'");
-    refuse(HEAD "ccl = hccl\n*:*:*:*:mpi", "line 2, column 7", "nccl, rccl or msccl");
+    refuse(HEAD "ccl = ncll\n*:*:*:*:mpi", "line 2, column 7",
+           "allowed: nccl, rccl, msccl, mscclpp, oneccl, hccl, and versions if not all, as nccl 2");
+    refuse(HEAD "ccl = msccl+\n*:*:*:*:mpi", "line 2, column 7", "'msccl+'");
     refuse(HEAD "ccl = nccl 2.x\n*:*:*:*:mpi", "line 2, column 7", "'nccl 2.x'");
     refuse(HEAD "ccl = nccl 2.28-2.27\n*:*:*:*:mpi", "line 2, column 7", "versions");
     refuse(HEAD "ccl = nccl 2.28.3.1\n*:*:*:*:mpi", "line 2, column 7", "versions");
@@ -137,6 +141,20 @@ static void test_conditions(void)
     CHECK(applies("ccl = nccl 2.28", &s) && applies("ccl = nccl 2.27-2.28.3", &s), "version");
     CHECK(!applies("ccl = nccl 2.28.4-inf", &s) && !applies("ccl = nccl 2.27", &s), "version");
     CHECK(applies("ccl = nccl 2", &s) && applies("ccl = nccl *", &s), "version");
+    s.ccl_version = 900; /* as MSCCL++ 0.9 says */
+    snprintf(s.ccl, sizeof(s.ccl), "mscclpp");
+    CHECK(applies("ccl = mscclpp", &s) && !applies("ccl = msccl", &s), "a name in another");
+    CHECK(applies("ccl = mscclpp 0.9", &s) && !applies("ccl = mscclpp 0.10-inf", &s), "version");
+    s.ccl_version = 1000;
+    CHECK(applies("ccl = mscclpp 0.10", &s) && !applies("ccl = mscclpp 0.9", &s), "version");
+    CHECK(xc_library_name(XC_NUM_ROWS) == NULL, "more names than libraries");
+    for (size_t i = 0; i < XC_NUM_ROWS; i++) {
+        char head[32];
+        CHECK(strcmp(xc_library_name(i), xc_vendor_rows()[i].name) == 0, "%s", xc_library_name(i));
+        snprintf(head, sizeof(head), "ccl = %s", xc_library_name(i));
+        CHECK(applies(head, &s) == (strcmp(xc_library_name(i), "mscclpp") == 0), "%s", head);
+    }
+    s = four;
     CHECK(applies("network = tcp", &s) && !applies("network = fabric", &s), "network");
     CHECK(applies("mpi = staged", &s) && !applies("mpi = gpu-aware", &s), "mpi");
     s.gpu[0] = '\0';

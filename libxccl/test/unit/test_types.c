@@ -109,6 +109,7 @@ static void test_versions(void)
     CHECK(strcmp(xc_nccl_version_text(21005, buf, sizeof(buf)), "2.10.5") == 0, "%s", buf);
     CHECK(strcmp(xc_nccl_version_text(20909, buf, sizeof(buf)), "2.9.9") == 0, "%s", buf);
     CHECK(strcmp(xc_nccl_version_text(900, buf, sizeof(buf)), "0.9.0") == 0, "%s", buf);
+    CHECK(strcmp(xc_nccl_version_text(1000, buf, sizeof(buf)), "0.10.0") == 0, "%s", buf);
     CHECK(strcmp(xc_nccl_version_text(2708, buf, sizeof(buf)), "2.7.8") == 0, "%s", buf);
 }
 
