@@ -294,6 +294,90 @@ static void test_shipped(const char *folder)
     xm_table_free(builtin);
 }
 
+static const struct {
+    const char *model, *table;
+} models[] = {
+    {"NVIDIA H200", "nvlink"},
+    {"NVIDIA H200 MIG 1g.18gb", "nvlink"},
+    {"NVIDIA H200 NVL", "pcie"},
+    {"NVIDIA H20", "nvlink"},
+    {"NVIDIA H20-3e", "nvlink"},
+    {"NVIDIA H100 80GB HBM3", "nvlink"},
+    {"NVIDIA H100 64GB HBM2", "nvlink"},
+    {"NVIDIA H100 PCIe", "pcie"},
+    {"NVIDIA H100 NVL", "pcie"},
+    {"NVIDIA H800", "nvlink"},
+    {"NVIDIA H800 PCIe", "pcie"},
+    {"NVIDIA GH200 120GB", "nvlink"},
+    {"NVIDIA GH200 480GB", "nvlink"},
+    {"NVIDIA GH200 144G HBM3e", "nvlink"},
+    {"NVIDIA GB200", "nvlink"},
+    {"NVIDIA GB300", "nvlink"},
+    {"NVIDIA B200", "nvlink"},
+    {"NVIDIA B300 SXM6 AC", "nvlink"},
+    {"NVIDIA A100-SXM4-40GB", "nvlink"},
+    {"NVIDIA A100-SXM4-80GB", "nvlink"},
+    {"NVIDIA A100-SXM-64GB", "nvlink"},
+    {"A100-SXM4-40GB", "nvlink"}, /* as drivers before 470 say */
+    {"NVIDIA A100-PCIE-40GB", "pcie"},
+    {"NVIDIA A100 80GB PCIe", "pcie"},
+    {"NVIDIA A800-SXM4-80GB", "nvlink"},
+    {"NVIDIA A800 80GB PCIe", "pcie"},
+    {"NVIDIA A800 40GB Active", "pcie"},
+    {"NVIDIA A30", "pcie"},
+    {"NVIDIA A40", "pcie"},
+    {"NVIDIA A10", "pcie"},
+    {"NVIDIA A10G", "pcie"},
+    {"NVIDIA A16", "pcie"},
+    {"NVIDIA A2", "pcie"},
+    {"NVIDIA L4", "pcie"},
+    {"NVIDIA L40", "pcie"},
+    {"NVIDIA L40S", "pcie"},
+    {"NVIDIA L20", "pcie"},
+    {"NVIDIA T4", "pcie"},
+    {"Tesla T4", "pcie"},
+    {"Tesla V100-SXM2-32GB", "nvlink"},
+    {"Tesla V100-PCIE-16GB", "pcie"},
+    {"Tesla V100S-PCIE-32GB", "pcie"},
+    {"Tesla V100-FHHL-16GB", "pcie"},
+    {"Tesla P100-PCIE-16GB", "pcie"},
+    {"NVIDIA RTX A6000", "pcie"},
+    {"NVIDIA RTX 6000 Ada Generation", "pcie"},
+    {"NVIDIA RTX PRO 6000 Blackwell Server Edition", "pcie"},
+    {"Quadro RTX 8000", "pcie"},
+    {"NVIDIA GeForce RTX 4090", "pcie"},
+    {"GeForce RTX 2080 Ti", "pcie"},
+    {"NVIDIA TITAN RTX", "pcie"},
+    {"AMD Instinct MI100", "xgmi"},
+    {"AMD Instinct MI210", "xgmi"},
+    {"AMD Instinct MI250X", "xgmi"},
+    {"AMD Instinct MI250X / MI250", "xgmi"},
+    {"AMD Instinct MI300A", "xgmi"},
+    {"AMD Instinct MI300X", "xgmi"},
+    {"AMD Instinct MI325X", "xgmi"},
+};
+
+/* Each model is in the generic table of its bus, and in no other. */
+static void test_models(const char *folder)
+{
+    static const char *const names[] = {"nvlink", "pcie", "xgmi"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        struct xm_table *t = NULL;
+        char             path[512], why[768];
+        snprintf(path, sizeof(path), "%s/80-generic-%s.table", folder, names[i]);
+        CHECK(xm_table_file_parse(path, &t) == xcclSuccess, "%s", xc_last_detail());
+        for (size_t m = 0; (t != NULL) && (m < sizeof(models) / sizeof(models[0])); m++) {
+            struct xm_setting s = four;
+            snprintf(s.gpu, sizeof(s.gpu), "%s", models[m].model);
+            bool its = strcmp(models[m].table, names[i]) == 0;
+            CHECK(xm_table_applies(t, &s, why, sizeof(why)) == its, "%s, which is of %s: %s",
+                  models[m].model, models[m].table, its ? why : path);
+        }
+        xm_table_free(t);
+    }
+}
+
 /* Tables of sites, where this is built inside the whole repository. */
 static void test_sites(const char *sites)
 {
@@ -473,6 +557,7 @@ int main(int argc, char **argv)
     test_hostile();
     CHECK(argc == 4, "usage: test_tables FAKES TABLES SITES");
     test_shipped(argv[2]);
+    test_models(argv[2]);
     test_sites(argv[3]);
     test_bad_files();
     test_folders();
