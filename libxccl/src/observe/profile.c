@@ -28,9 +28,10 @@ static struct xm_profile *mine;
 static int16_t            slots[SLOTS]; /* row + 1, by hash of the key */
 static uint64_t           begun;
 
-static const char *const words[] = {"",       "host",         "mpi",          "mpi-staged", "ccl",
-                                    "direct", "fetched",      "pipelined",    "self",       "cuda",
-                                    "rocm",   "cuda_managed", "rocm_managed", "hpu"};
+/* Of memory, of paths that served, and of paths that tables name (xm_path_name()). */
+static const char *const words[] = {
+    "",     "host", "mpi",  "mpi-staged",   "ccl",          "direct", "fetched", "pipelined",
+    "self", "cuda", "rocm", "cuda_managed", "rocm_managed", "hpu",    "staged"};
 
 uint8_t xm_profile_word(const char *text)
 {

@@ -157,6 +157,19 @@ def test_other_route(openmpi, tmp_path):
     assert result.lines(r"^  MPI_Allreduce .* ccl\?; XCCL_ROUTE is not xccl$")
 
 
+def test_otherwise_staged(openmpi, tmp_path):
+    """Each path that a table can name has its word, `staged` too."""
+    env = {"XCCL_TUNE": "*:*:cuda:2:ccl#*:*:cuda:2:staged"}
+    _, written = profile(openmpi, tmp_path, 2, "mpi_profile cuda known", env=env)
+    (row,) = rows(written, "MPI_Allreduce", memory="cuda")
+    assert (row["path"], row["otherwise"], row["otherwise_possible"]) == ("ccl", "staged", True)
+    env = {"XCCL_ROUTE": "mpi", "XCCL_TUNE": "*:*:cuda:2:staged"}
+    result, written = profile(openmpi, tmp_path, 2, "mpi_profile cuda known", env=env)
+    (row,) = rows(written, "MPI_Allreduce", memory="cuda")
+    assert (row["otherwise"], row["otherwise_possible"]) == ("staged", None)
+    assert result.lines(r"^  MPI_Allreduce .* staged\?; XCCL_ROUTE is not xccl$")
+
+
 def test_other_route_of_own_counts(openmpi, tmp_path):
     """Nothing is agreed on there, and the reason is the same."""
     file = tmp_path / "profile.json"
