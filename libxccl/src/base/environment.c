@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/environment.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/params.h"
 
@@ -93,13 +95,61 @@ bool xc_peers_disabled(void)
     return (value != NULL) && (strcmp(value, "0") != 0);
 }
 
+/* The value on the first line NAME=value of a file, as NCCL reads it: without a blank to spare. */
+static bool find_in_file(const char *path, const char *name, char *value, size_t len)
+{
+    struct stat st;
+    char        line[2048];
+    size_t      n = strlen(name);
+    bool        found = false;
+    FILE       *f = ((stat(path, &st) == 0) && S_ISREG(st.st_mode)) ? fopen(path, "re") : NULL;
+
+    while ((f != NULL) && !found && (fgets(line, sizeof(line), f) != NULL)) {
+        found = (strncmp(line, name, n) == 0) && (line[n] == '=');
+    }
+    if (found) {
+        line[strcspn(line, "\n")] = '\0';
+        snprintf(value, len, "%s", line + n + 1);
+    }
+    if (f != NULL) {
+        fclose(f);
+    }
+    return found;
+}
+
+/* A variable of NCCL's and RCCL's, or what their files say instead; "" if nothing does. */
+static void vendor_variable(const char *name, char *value, size_t len)
+{
+    const char *set = getenv(name), *own = xc_foreign_variable("NCCL_CONF_FILE");
+    const char *home = xc_foreign_variable("HOME"); /* NCCL asks the list of users */
+    char        mine[2][PATH_MAX] = {"", ""};
+
+    value[0] = '\0';
+    if (set != NULL) {
+        snprintf(value, len, "%s", set);
+        return;
+    }
+    if (home != NULL) {
+        snprintf(mine[0], sizeof(mine[0]), "%s/.nccl.conf", home);
+        snprintf(mine[1], sizeof(mine[1]), "%s/.rccl.conf", home);
+    }
+    const char *const files[] = {(own != NULL) ? own : mine[0], mine[1], "/etc/nccl.conf",
+                                 "/etc/rccl.conf"};
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        if (find_in_file(files[i], name, value, len)) {
+            return;
+        }
+    }
+}
+
 void xc_network_variables_get(struct xc_network_variables *v)
 {
-    const char *verbs = getenv("NCCL_IB_DISABLE"); /* RCCL's as well, like the others */
+    char verbs[32];
 
-    v->net = getenv("NCCL_NET");
-    v->plugin = getenv("NCCL_NET_PLUGIN");
-    v->no_verbs = (verbs != NULL) && (verbs[0] != '\0') && (strcmp(verbs, "0") != 0);
+    vendor_variable("NCCL_NET", v->net, sizeof(v->net));
+    vendor_variable("NCCL_NET_PLUGIN", v->plugin, sizeof(v->plugin));
+    vendor_variable("NCCL_IB_DISABLE", verbs, sizeof(verbs));
+    v->no_verbs = (verbs[0] != '\0') && (strcmp(verbs, "0") != 0);
 }
 
 bool xc_one_hardware_queue(void)

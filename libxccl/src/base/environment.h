@@ -21,10 +21,15 @@ XC_SHARED const char *xc_nvtx_library(void);
 /* Is a profiler of ROCm's attached? */
 XC_SHARED bool xc_rocm_profiler(void);
 
-/* What the vendor's library is told of its network; NULL where nothing is said. */
+/*
+ * What the vendor's library is told of its network; "" where nothing is said. By variables, and
+ * where these are not set by the files from which NCCL and RCCL set them: NCCL_CONF_FILE or
+ * ~/.nccl.conf, /etc/nccl.conf, and the same of rccl.
+ */
+enum { XC_NETWORK_VALUE = 1024 }; /* which NCCL cuts longer ones to */
 struct xc_network_variables {
-    const char *net, *plugin;
-    bool        no_verbs;
+    char net[XC_NETWORK_VALUE], plugin[XC_NETWORK_VALUE];
+    bool no_verbs;
 };
 void xc_network_variables_get(struct xc_network_variables *v);
 

@@ -3,7 +3,6 @@
  * Which network the vendor's library would use between nodes, without asking it: that takes a
  * communicator.
  */
-#include <dirent.h>
 #include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>
@@ -14,22 +13,9 @@
 #include <unistd.h>
 
 #include "base/environment.h"
+#include "vendor/loader_cache.h"
 #include "vendor/vendor.h"
-
-static bool has_verbs(void)
-{
-    DIR *folder = opendir("/sys/class/infiniband");
-    bool found = false;
-
-    if (folder == NULL) {
-        return false;
-    }
-    for (const struct dirent *e = readdir(folder); (e != NULL) && !found; e = readdir(folder)) {
-        found = (e->d_name[0] != '.');
-    }
-    closedir(folder);
-    return found;
-}
+#include "vendor/verbs.h"
 
 /* Is the file in a folder where the loader looks? Loading a plugin would start its network. */
 static bool on_search_path(const char *name)
@@ -64,14 +50,17 @@ static bool has_library(const char *name)
         dlclose(loaded);
         return true;
     }
-    return (strchr(name, '/') != NULL) ? (access(name, R_OK) == 0) : on_search_path(name);
+    if (strchr(name, '/') != NULL) {
+        return access(name, R_OK) == 0;
+    }
+    return on_search_path(name) || xc_loader_cache_has(XC_LOADER_CACHE, name);
 }
 
 static bool has_plugin(const char *wanted)
 {
-    char name[XC_PATH_MAX];
+    char name[XC_NETWORK_VALUE + 32];
 
-    if (wanted != NULL) {
+    if (wanted[0] != '\0') {
         if (strcmp(wanted, "none") == 0) {
             return false;
         }
@@ -91,10 +80,10 @@ static void look(void)
     struct xc_network_variables v;
 
     xc_network_variables_get(&v);
-    if ((v.net != NULL) && (strcasecmp(v.net, "Socket") == 0)) {
+    if (strcasecmp(v.net, "Socket") == 0) {
         return;
     }
-    fabric = (!v.no_verbs && has_verbs()) || has_plugin(v.plugin);
+    fabric = (!v.no_verbs && xc_verbs_usable(XC_VERBS_FOLDER)) || has_plugin(v.plugin);
 }
 
 bool xc_vendor_fabric(void)

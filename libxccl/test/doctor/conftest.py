@@ -102,6 +102,12 @@ class World:
     def nic(self, name):
         kind = "net" if name.startswith("hsn") else "infiniband"
         self.file(f"sys/class/{kind}/{name}/device/numa_node", "0\n")
+        if kind == "infiniband":
+            self.port(name, "4: ACTIVE", "InfiniBand")
+
+    def port(self, name, state, link):
+        self.file(f"sys/class/infiniband/{name}/ports/1/state", f"{state}\n")
+        self.file(f"sys/class/infiniband/{name}/ports/1/link_layer", f"{link}\n")
 
     def make_system(self):
         self.limits("unlimited")

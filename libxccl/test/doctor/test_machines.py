@@ -166,3 +166,39 @@ def test_a_newer_cuda_over_an_older_driver(doctor, world, folder, file, found): 
         (made.root / folder / "libcuda.so.1").symlink_to(file)
     made.env["LD_LIBRARY_PATH"] += f":/{folder}"
     assert ids(doctor(made)[1]) == found
+
+
+def test_ports_that_are_down(doctor, world):
+    """NCCL takes those that are active, and so does what is said of them."""
+    made = world("juwels-booster")
+    for name in ("mlx5_1", "mlx5_2", "mlx5_3"):
+        made.port(name, "1: DOWN", "InfiniBand")
+    _, found = doctor(made)
+    assert any("ports: mlx5_0, mlx5_1 (down), mlx5_2 (down)" in fact for fact in found["facts"])
+    made.env["NCCL_IB_HCA"] = "mlx5_2,mlx5_3"
+    (one,) = [f for f in doctor(made)[1]["findings"] if f["id"] == "net-hca-unknown"]
+    assert "mlx5_0" in one["cause"] and "mlx5_1" not in one["cause"], one["cause"]
+
+
+@pytest.mark.parametrize(
+    ("site", "file", "variable"),
+    [
+        ("juwels-booster", ".nccl.conf", {}),
+        ("juwels-booster", "/etc/nccl.conf", {}),
+        ("juwels-booster", "/opt/of/mine", {"NCCL_CONF_FILE": "/opt/of/mine"}),
+        ("frontier", "/etc/rccl.conf", {}),
+    ],
+)
+def test_files_of_the_library(doctor, world, site, file, variable):
+    """They set what the environment leaves out."""
+    made = world(site)
+    made.env.update(variable)
+    file = file if file.startswith("/") else f"{made.env['HOME']}/{file}"
+    made.file(file, "# NCCL_IB_DISABLE=0\nNCCL_P2P_DISABLE=1\nNCCL_P2P_DISABLE=0\n")
+    _, found = doctor(made)
+    assert "net-leftover" in [one["id"] for one in found["findings"]]
+    assert any(fact.endswith(f"CCL takes NCCL_P2P_DISABLE from {file}") for fact in found["facts"])
+    made.env["NCCL_P2P_DISABLE"] = "0"
+    _, found = doctor(made)
+    assert "net-leftover" not in [one["id"] for one in found["findings"]]
+    assert not any("CCL takes" in fact for fact in found["facts"])

@@ -25,6 +25,7 @@ def a_gpu(made):
 
 def efa(made):
     made.nic("rdmap0s6")
+    made.port("rdmap0s6", "4: ACTIVE", "Unspecified")
     made.file("sys/class/infiniband/rdmap0s6/device/vendor", "0x1d0f\n")
 
 

@@ -374,6 +374,9 @@ def test_why_with_a_plugin(stage, tmp_path):
     assert why(stage, "allreduce:1m:cuda:8:2", env=env)["machine"]["network"] == "tcp"
     env = {"NCCL_IB_DISABLE": "1"}
     assert why(stage, "allreduce:1m:cuda:8:2", env=env)["machine"]["network"] == "tcp"
+    (tmp_path / "conf").write_text("NCCL_NET=Socket\n")
+    env = {"LD_LIBRARY_PATH": str(tmp_path), "NCCL_CONF_FILE": str(tmp_path / "conf")}
+    assert why(stage, "allreduce:1m:cuda:8:2", env=env)["machine"]["network"] == "tcp"
 
 
 def test_why_by_own_tables(stage, table):

@@ -3,6 +3,7 @@
  * that it starts itself. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/environment.h"
 #include "base/launch.h"
@@ -151,6 +152,54 @@ static void test_children(void)
     CHECK(!GIVE("", sizeof(preload) - 1, preload), "no room");
 }
 
+static void write_text(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "w");
+
+    CHECK((f != NULL) && (fputs(text, f) >= 0) && (fclose(f) == 0), "%s", path);
+}
+
+/* NCCL sets variables from files, but those that are set already. */
+static void test_network(void)
+{
+    char                        home[] = "/tmp/xccl-test-environment-XXXXXX";
+    char                        file[64], other[64];
+    struct xc_network_variables v;
+
+    clearenv();
+    CHECK(mkdtemp(home) != NULL, "%s", home);
+    setenv("HOME", home, 1);
+    snprintf(file, sizeof(file), "%s/.nccl.conf", home);
+    write_text(file, "# NCCL_NET=no\nNCCL_NETX=no\nNCCL_NET=Socket\nNCCL_NET=later\n"
+                     "NCCL_NET_PLUGIN=ofi\nNCCL_IB_DISABLE=1");
+    xc_network_variables_get(&v);
+    CHECK((strcmp(v.net, "Socket") == 0) && (strcmp(v.plugin, "ofi") == 0), "'%s' '%s'", v.net,
+          v.plugin);
+    CHECK(v.no_verbs, "a last line without an end");
+    setenv("NCCL_NET", "IB", 1);
+    setenv("NCCL_IB_DISABLE", "0", 1);
+    xc_network_variables_get(&v);
+    CHECK((strcmp(v.net, "IB") == 0) && (strcmp(v.plugin, "ofi") == 0), "'%s' '%s'", v.net,
+          v.plugin);
+    CHECK(!v.no_verbs, "variables come before files");
+    snprintf(other, sizeof(other), "%s/other", home);
+    write_text(other, "NCCL_NET_PLUGIN=aws\n");
+    setenv("NCCL_CONF_FILE", other, 1);
+    xc_network_variables_get(&v);
+    CHECK(strcmp(v.plugin, "aws") == 0, "'%s'", v.plugin);
+    unsetenv("NCCL_CONF_FILE");
+    unlink(file);
+    xc_network_variables_get(&v);
+    CHECK(v.plugin[0] == '\0', "'%s'", v.plugin);
+    snprintf(file, sizeof(file), "%s/.rccl.conf", home);
+    write_text(file, "NCCL_NET_PLUGIN=rocm\n");
+    xc_network_variables_get(&v);
+    CHECK(strcmp(v.plugin, "rocm") == 0, "'%s'", v.plugin);
+    unlink(file);
+    unlink(other);
+    rmdir(home);
+}
+
 int main(void)
 {
     test_children();
@@ -159,5 +208,6 @@ int main(void)
     test_slurm();
     test_odd_values();
     test_blocking();
+    test_network();
     return xt_done("variables of others");
 }

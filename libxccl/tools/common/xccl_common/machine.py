@@ -82,10 +82,35 @@ def collect_nics(root):
     return names
 
 
+def collect_ports(root):
+    """(verbs devices that NCCL and RCCL take, those that are down), as xc_verbs_usable() has them.
+
+    A device is taken for a port that is active, and InfiniBand or Ethernet; EFA's has neither link layer.
+    """
+    taken, down = [], []
+    for folder in sorted(glob.glob(root + "/sys/class/infiniband/*")):
+        ports = glob.glob(folder + "/ports/*")
+        active = [port for port in ports if read_text(port + "/state") == "4: ACTIVE"]
+        if not active:
+            down.append(os.path.basename(folder))
+        if any(read_text(port + "/link_layer") in ("InfiniBand", "Ethernet") for port in active):
+            taken.append(os.path.basename(folder))
+    return taken, down
+
+
 def collect_efa(root):
     """Names of Amazon's network ports, which are among the verbs ports."""
     folders = sorted(glob.glob(root + "/sys/class/infiniband/*"))
     return [os.path.basename(p) for p in folders if read_text(p + "/device/vendor") == AMAZON]
+
+
+def collect_network(facts):
+    """Adds to facts: nics, ports, ports_down, efa, interfaces."""
+    facts.nics = collect_nics(facts.root)
+    facts.ports, facts.ports_down = collect_ports(facts.root)
+    facts.efa = collect_efa(facts.root)
+    found = glob.glob(facts.root + "/sys/class/net/*")
+    facts.interfaces = sorted(os.path.basename(p) for p in found)
 
 
 def collect_limits(root):
@@ -270,6 +295,22 @@ def read_parameter_files(facts):
             facts.env.setdefault("OMPI_MCA_" + name, value)
 
 
+def read_ccl_files(facts):
+    """Adds what NCCL's or RCCL's files set to facts.env, where the environment does not set it."""
+    facts.ccl_files = []
+    if facts.ccl not in ("nccl", "rccl") or facts.simulated:
+        return
+    own = facts.env.get("NCCL_CONF_FILE") or f"{facts.env.get('HOME', '')}/.{facts.ccl}.conf"
+    for path in (own, f"/etc/{facts.ccl}.conf"):
+        whole = facts.root + path
+        lines = read_text(whole).splitlines() if os.path.isfile(whole) else []
+        given = dict(reversed([line.split("=", 1) for line in lines if re.match(r"\w+=", line)]))
+        new = {name: value for name, value in given.items() if name not in facts.env}
+        if new:
+            facts.ccl_files.append((path, sorted(new)))
+            facts.env = {**facts.env, **new}
+
+
 def collect(options):
     """Everything the checks ask for.
 
@@ -299,9 +340,7 @@ def collect(options):
     facts.ccl = env.get("XCCL_CCL", "auto")
     if facts.ccl == "auto":
         facts.ccl = CCL.get(facts.vendor)
-    facts.nics = collect_nics(root)
-    facts.efa = collect_efa(root)
-    facts.interfaces = sorted(os.path.basename(p) for p in glob.glob(root + "/sys/class/net/*"))
+    collect_network(facts)
     facts.driver = collect_driver(root)
     facts.memlock, facts.shm = collect_limits(root)
     facts.open_files = collect_open_files(root)
@@ -312,6 +351,7 @@ def collect(options):
     if facts.simulated:  # as xccl-run --sim does
         folder = os.path.join(options.libdir, "xccl/sim", env["XCCL_SIM"].partition(":")[0])
         env["LD_LIBRARY_PATH"] = ":".join(filter(None, [folder, env.get("LD_LIBRARY_PATH")]))
+    read_ccl_files(facts)
     facts.search = libraries.Search(root, env, {} if root else ldconfig())
     libraries.collect(facts, SONAMES)
     read_parameter_files(facts)

@@ -101,7 +101,7 @@ def check_plugin(facts):
         return
     net = facts.env.get("NCCL_NET", "")
     effect = "fall back to TCP sockets, 8 to 22 times slower"
-    if facts.nics["ib"] and not over_cxi(facts):
+    if facts.ports and not over_cxi(facts):
         effect = "use InfiniBand without one"
     if is_named(net, LIBFABRIC_NAMES):
         effect = f"not start, because NCCL_NET={net} asks for it: xccl leaves collectives to MPI"
@@ -241,7 +241,7 @@ def check_ports(facts):
     used = [rank["nic"] for rank in site_ranks(facts)]
     if not uses_ccl(facts) or not used or "auto" in used or "NCCL_IB_HCA" in facts.env:
         return
-    others = [name for name in facts.nics["ib"] if name not in used]
+    others = [name for name in facts.ports if name not in used]
     if others and set(used) <= set(facts.nics["ib"]):
         yield finding(
             "net-storage-port", ports=", ".join(others), ccl=ccl_name(facts), value=",".join(used)
@@ -249,7 +249,7 @@ def check_ports(facts):
 
 
 def check_limits(facts):
-    if facts.nics["ib"] and facts.memlock is not None and facts.memlock < 1 << 20:
+    if (facts.ports or facts.efa) and facts.memlock is not None and facts.memlock < 1 << 20:
         yield finding("memlock", limit=facts.memlock)
     if facts.shm is not None and facts.shm < SMALL_SHM and not facts.shm_unusable:
         yield finding("shm-small", size=facts.shm, ranks=facts.ranks_per_node or "several")

@@ -151,7 +151,7 @@ def why_sockets(facts, log):
     name, hca = library_name(facts, log), network_setting(facts, log, "NCCL_IB_HCA")
     of_site = site_value(facts, "NCCL_IB_HCA", None)
     if log.ib_none and hca and hca != of_site and not facts.nics["cxi"]:
-        return hca_unknown(facts, hca, ", ".join(facts.nics["ib"]) or "NCCL found none", name)
+        return hca_unknown(facts, hca, ", ".join(facts.ports) or "NCCL found none", name)
     interfaces = ", ".join(logs.ports(log.socket_ports)) or "unknown interfaces"
     why, remedy, names = cause_of_sockets(facts, log)
     return finding("net-sockets", remedy, ccl=name, interfaces=interfaces, why=why, **names)

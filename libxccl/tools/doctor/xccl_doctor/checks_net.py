@@ -162,7 +162,7 @@ def selects(value, names, prefixes):
 
 
 def check_hca(facts):
-    value, ports = facts.env.get("NCCL_IB_HCA"), facts.nics["ib"]
+    value, ports = facts.env.get("NCCL_IB_HCA"), facts.ports
     if value and ports and uses_ccl(facts) and not selects(value, ports, prefixes=True):
         yield hca_unknown(facts, value, ", ".join(ports), ccl_name(facts))
 
@@ -211,7 +211,7 @@ def check_leftovers(facts):
         if value == site_value(facts, name, None) or value == "^LL128":
             continue
         found.append((name, value))
-    fast = facts.nics["ib"] or facts.nics["cxi"]
+    fast = facts.ports or facts.efa or facts.nics["cxi"]
     if is_named(facts.env.get("NCCL_NET", ""), ("Socket",)) and fast and (facts.nodes or 1) > 1:
         found.append(("NCCL_NET", facts.env["NCCL_NET"]))
     if found:

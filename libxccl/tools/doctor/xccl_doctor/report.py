@@ -33,9 +33,12 @@ def static_statements(facts):
     yield f"site: {site}; route: {facts.route}"
     what = "simulated " if facts.simulated else f"{facts.vendor} " if facts.vendor else ""
     count = f"{len(facts.gpus)} {what}GPUs" if facts.gpus else "no GPU"
-    ports = ", ".join(facts.nics["ib"] + facts.nics["cxi"]) or "none for InfiniBand or Slingshot"
+    verbs = [name + " (down)" * (name in facts.ports_down) for name in facts.nics["ib"]]
+    ports = ", ".join(verbs + facts.nics["cxi"]) or "none for InfiniBand or Slingshot"
     yield f"{count}; ports: {ports}"
     yield from libraries_statements(facts)
+    for path, names in facts.ccl_files:
+        yield f"{ccl_name(facts)} takes {', '.join(names)} from {path}"
     if facts.mpi:
         yield f"MPI: {facts.mpi.family}, {facts.mpi.path} ({facts.mpi.why})"
     if facts.app_family:

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef XC_VENDOR_VERBS_H
+#define XC_VENDOR_VERBS_H
+
+#include <stdbool.h>
+
+#define XC_VERBS_FOLDER "/sys/class/infiniband"
+
+/*
+ * Has a device of the folder a port that NCCL and RCCL take: active, and InfiniBand or Ethernet?
+ * Amazon's EFA, which has neither, takes a plugin.
+ */
+bool xc_verbs_usable(const char *folder);
+
+#endif
