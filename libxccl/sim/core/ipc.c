@@ -27,8 +27,9 @@ enum xs_error xs_ipc_export(const void *ptr, unsigned char handle[64])
     if (xs_crashed() != XS_OK) {
         return xs_crashed();
     }
+    /* Pools, and what the program maps itself, have handles of other kinds. */
     if (!xs_mem_find(ptr, &range) || (range.kind != XS_MEM_DEVICE) || range.imported ||
-        (range.reservation != NULL)) {
+        ((range.flags & XS_MEM_POOL) != 0) || (range.reservation != NULL)) {
         return XS_INVALID_VALUE;
     }
     made.place = range.place;

@@ -240,7 +240,8 @@ static int answer(const struct xs_range *range, int attribute, CUdeviceptr ptr, 
         *(unsigned *)data = (range->kind == XS_MEM_MANAGED);
         return XS_OK;
     case ATTRIBUTE_IS_IPC_CAPABLE:
-        *(unsigned *)data = (range->kind == XS_MEM_DEVICE) && !range->imported;
+        *(unsigned *)data = (range->kind == XS_MEM_DEVICE) && !range->imported &&
+                            ((range->flags & XS_MEM_POOL) == 0);
         return XS_OK;
     case ATTRIBUTE_MAPPED:
         *(unsigned *)data = 1;

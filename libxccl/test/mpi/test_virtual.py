@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Memory that programs map themselves, devices that they reset, and contexts of their own."""
+"""Memory that programs map themselves or have of pools, devices that they reset, own contexts."""
 
 import pytest
 from mpi_harness import PATHS
@@ -51,6 +51,43 @@ def test_mapped_mpich(mpich):
 
 def test_mapped_window(mpich):
     go(mpich, "mpi_virtual window", "cuda", "staged", XCCL_WINDOWS="separate").good()
+
+
+# All device memory of the program is of the runtime's pools, which no other process can map.
+POOLS = {"MT_POOLS": "1"}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "mpi_messages cuda 5 60",
+        "mpi_random cuda 5 100",
+        "mpi_colls cuda dd counts derived",
+        "mpi_rendezvous cuda reuse mpi-staged",
+        "mpi_exchange cuda faces",
+        "mpi_transfers cuda sends",
+        "mpi_windows cuda requests",
+        "mpi_streams cuda collectives",
+        pytest.param("mpi_messages rocm 6 60", marks=ROCM),
+        pytest.param("mpi_random rocm 6 100", marks=ROCM),
+        pytest.param("mpi_rendezvous rocm reuse mpi-staged", marks=ROCM),
+    ],
+)
+def test_pools(family, command):
+    """Messages are staged, and collectives take what needs no mapping."""
+    sim = command.split()[1] + ":2"
+    family.run(2, command, sim=sim, env={**WAYS["direct"], **EARLY, **POOLS}, timeout=60).good()
+
+
+def test_pools_in_pieces(openmpi):
+    env = {"XCCL_THREADS": "multiple", "XCCL_PIPELINE": "4096", **POOLS}
+    for more in ({}, {"XCCL_SIM_NODES": "2"}):
+        command = "mpi_pipeline cuda tags pipelined"
+        openmpi.run(2, command, sim="cuda:2", env={**env, **more}, timeout=60).good()
+
+
+def test_pools_separate_window(mpich):
+    go(mpich, "mpi_separate fence", "cuda", "direct", XCCL_WINDOWS="separate", **POOLS).good()
 
 
 @pytest.mark.each_value

@@ -44,6 +44,27 @@ static void ipc(const struct world *world)
     }
 }
 
+/* Memory of a pool has no such handle, as on an H200 (driver 13.0). */
+static void ipc_pool(const struct world *world)
+{
+    CUipcMemHandle handle;
+    CUdeviceptr    ptr, plain;
+    unsigned       capable = 2;
+
+    start(world->rank);
+    CHECK_EQ(cuMemAllocAsync(&ptr, 300, NULL), CUDA_SUCCESS);
+    CHECK_EQ(cuMemAlloc_v2(&plain, 300), CUDA_SUCCESS);
+    CHECK_EQ(cuIpcGetMemHandle(&handle, ptr), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQ(cuPointerGetAttribute(&capable, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, ptr),
+             CUDA_SUCCESS);
+    CHECK_EQ(capable, 0);
+    CHECK_EQ(
+        cuPointerGetAttribute(&capable, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, plain),
+        CUDA_SUCCESS);
+    CHECK_EQ(capable, 1);
+    CHECK_EQ(cuIpcGetMemHandle(&handle, plain), CUDA_SUCCESS);
+}
+
 /*
  * What was freed stays mapped until it is closed, and keeps new memory at its place away. It does
  * not show what is there now.
@@ -93,6 +114,7 @@ int main(int argc, char **argv)
 {
     const struct test_case cases[] = {
         {"ipc", ipc, 2, "cuda:2", NULL, NULL, -1},
+        {"ipc_pool", ipc_pool, 1, "cuda:1", NULL, NULL, -1},
         {"ipc_again", ipc_again, 2, "cuda:2", NULL, NULL, -1},
     };
 

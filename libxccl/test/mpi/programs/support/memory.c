@@ -66,6 +66,22 @@ static void *library; /* of the runtime */
 
 #define BIND(field, name) (*(void **)&api.field = symbol(library, name))
 
+/* MT_POOLS: device memory is that of the runtime's pools, as of cudaMallocAsync. */
+static int (*alloc_in_order)(void **, size_t, void *);
+
+static int alloc_of_pool(void **ptr, size_t bytes)
+{
+    return alloc_in_order(ptr, bytes, NULL); /* in the order of the default stream: so at once */
+}
+
+static void take_pools(const char *name)
+{
+    if (getenv("MT_POOLS") != NULL) {
+        *(void **)&alloc_in_order = symbol(library, name);
+        api.alloc = alloc_of_pool;
+    }
+}
+
 static void bind_cuda(void)
 {
     BIND(init, "cuInit");
@@ -78,6 +94,7 @@ static void bind_cuda(void)
     BIND(alloc, "cuMemAlloc_v2");
     BIND(free, "cuMemFree_v2");
     *(void **)&api.alloc_managed = dlsym(library, "cuMemAllocManaged");
+    take_pools("cuMemAllocAsync");
 }
 
 static void bind_hip(void)
@@ -89,6 +106,7 @@ static void bind_hip(void)
     BIND(alloc, "hipMalloc");
     BIND(free, "hipFree");
     *(void **)&api.alloc_managed = dlsym(library, "hipMallocManaged");
+    take_pools("hipMallocAsync");
 }
 
 static int hpu_alloc(void **ptr, size_t bytes)
