@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "comms/mailbox.h"
 #include "data/mappings.h"
 #include "data/outstanding.h"
@@ -53,8 +54,12 @@ xcclResult_t xm_export(const struct xc_device_ops *dev, const void *ptr, uint64_
         *ipc_p = *same;
         return xcclSuccess;
     }
-    if ((dev->mem_allocation == NULL) || !dev->mem_allocation(ptr, &a)) {
+    if (dev->mem_allocation == NULL) {
         return dev->ipc_export(ptr, ipc_p);
+    }
+    if (!dev->mem_allocation(ptr, &a)) { /* the driver would refuse it, and take longer for that */
+        return xc_fail(xcclUnsupported,
+                       "memory of a pool, or that the program maps itself, cannot be shared");
     }
     struct xc_ipc *k = &kept[a.id % KEPT];
     if ((k->id == a.id) && (k->base == a.base) && (k->bytes == a.bytes)) {

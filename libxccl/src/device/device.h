@@ -56,8 +56,9 @@ struct xc_device_ops {
     /* Bytes from ptr to the end of its allocation; 0: not known, or host memory. */
     size_t (*mem_left)(const void *ptr);
     /*
-     * The allocation of device memory at ptr; false: not known, or its addresses may come to mean
-     * other memory while it lives. NULL where the runtime does not tell one from the next.
+     * The allocation of device memory at ptr; false: other processes cannot map it (pools), or its
+     * addresses may come to mean other memory while it lives (virtual memory management). NULL
+     * where the runtime does not tell one from the next.
      */
     bool (*mem_allocation)(const void *ptr, struct xc_allocation *allocation_p);
     /* Make the allocation at ptr synchronous, from the next copy on; false: it cannot be. */

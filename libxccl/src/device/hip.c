@@ -673,16 +673,26 @@ static size_t hip_mem_left(const void *ptr)
 /* Handles come again with an address. Where HIP does not number allocations, nothing is shared. */
 static xcclResult_t hip_ipc_export(const void *ptr, struct xc_ipc *ipc_p)
 {
-    struct xc_ipc      made;
-    unsigned long long id = 0; /* HIP sets 32 bits of it */
-    hipIpcMemHandle_t  handle;
-    void              *base;
-    size_t             bytes;
+    enum { REFUSED = 16 };
+    /* Numbers of memory that the runtime did not export, as of pools: it is not asked again. */
+    static __thread unsigned long long refused[REFUSED];
+    struct xc_ipc                      made;
+    unsigned long long                 id = 0; /* HIP sets 32 bits of it */
+    hipIpcMemHandle_t                  handle;
+    void                              *base;
+    size_t                             bytes;
 
-    CHECK(hip.mem_range(&base, &bytes, (void *)(uintptr_t)ptr), "hipMemGetAddressRange");
-    CHECK_RELAXED(hip.ipc_export(&handle, base), "hipIpcGetMemHandle");
     CHECK(hip.pointer_attribute(&id, HIP_POINTER_ATTRIBUTE_BUFFER_ID, (void *)(uintptr_t)ptr),
           "hipPointerGetAttribute");
+    if ((id != 0) && (refused[id % REFUSED] == id)) {
+        return xc_fail(xcclUnsupported, "memory that HIP has refused to share before");
+    }
+    CHECK(hip.mem_range(&base, &bytes, (void *)(uintptr_t)ptr), "hipMemGetAddressRange");
+    int        mode = relax();
+    hipError_t res = hip.ipc_export(&handle, base);
+    restore(mode);
+    refused[id % REFUSED] = (res != HIP_SUCCESS) ? id : 0;
+    CHECK(res, "hipIpcGetMemHandle");
     memcpy(made.handle, handle.reserved, sizeof(made.handle));
     made.id = id;
     made.base = (uint64_t)(uintptr_t)base;

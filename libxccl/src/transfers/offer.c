@@ -189,17 +189,20 @@ static xcclResult_t settle(struct xm_rendezvous *r, const struct xc_device_ops *
 static bool find_source(struct xm_rendezvous *r, const struct xc_device_ops *dev,
                         const struct xm_buffer *b, struct xm_sent *source)
 {
-    void *saved;
+    const char *at = b->buf + b->low;
+    void       *saved;
 
     memset(source, 0, sizeof(*source));
     if (dev->enter(b->mem.device, &saved) != xcclSuccess) {
         return false;
     }
-    uint64_t known = b->plain ? b->mem.allocation : 0; /* else it may be packed elsewhere */
-    bool     good = (dev->uuid_of(b->mem.device, source->uuid) == xcclSuccess) &&
-                (xm_mailbox_find(r->peer, (uint64_t)b->bytes, source->uuid) != NULL) &&
-                (settle(r, dev, b) == xcclSuccess) &&
-                (xm_export(dev, r->sent, known, &source->ipc) == xcclSuccess);
+    /* Before it is waited for: memory of a pool cannot be shared. What is packed lies elsewhere. */
+    bool good =
+        (dev->uuid_of(b->mem.device, source->uuid) == xcclSuccess) &&
+        (xm_mailbox_find(r->peer, (uint64_t)b->bytes, source->uuid) != NULL) &&
+        (!b->plain || (xm_export(dev, at, b->mem.allocation, &source->ipc) == xcclSuccess)) &&
+        (settle(r, dev, b) == xcclSuccess) &&
+        (b->plain || (xm_export(dev, r->sent, 0, &source->ipc) == xcclSuccess));
     dev->leave(saved);
     if (good) {
         source->offset = (uint64_t)(uintptr_t)r->sent - source->ipc.base;
