@@ -171,10 +171,23 @@ local function of_this_release(kind, name)
    depends_on(kind .. "/" .. name .. "/0.1.0")
 end
 
+-- A swap unloads the old release, and with it the site and route that it had loaded, before it loads the new one.
+-- Both files run in one call of Lmod and share its globals: the choice passes through one, and is gone after the call.
+local function keep_choice()
+   if mode() == "unload" then
+      xccl_choice = {release = "0.1.0", site = loaded_of("xccl-site", sites), route = loaded_of("xccl-route", routes)}
+   end
+end
+
+local function kept_choice()
+   local choice = xccl_choice
+   return choice and choice.release ~= "0.1.0" and choice or {}
+end
+
 local function load_site()
    local site = loaded_of("xccl-site", sites)
    if not site and mode() == "load" then
-      site = pick_site()
+      site = kept_choice().site or pick_site()
       if site and not isAvail("xccl-site/" .. site .. "/0.1.0") then
          LmodError("XCCL_SITE names the unknown site '" .. site .. "'; sites: " .. installed("xccl-site", sites))
       end
@@ -190,7 +203,7 @@ end
 local function load_route()
    local route = loaded_of("xccl-route", routes)
    if not route and mode() == "load" then
-      route = os.getenv("XCCL_ROUTE") or ""
+      route = kept_choice().route or os.getenv("XCCL_ROUTE") or ""
       route = route ~= "" and route or "xccl"
       if not isAvail("xccl-route/" .. route .. "/0.1.0") then
          LmodError("XCCL_ROUTE names the unknown route '" .. route .. "'; routes: " .. installed("xccl-route", routes))
@@ -198,6 +211,23 @@ local function load_route()
    end
    if route then
       of_this_release("xccl-route", route)
+   end
+end
+
+-- Settings and xccl-auto that are loaded follow to this release: those of another one have its variables, and its library.
+local function bring_along()
+   for _, module in ipairs(mode() == "load" and loaded_modules() or {}) do
+      local name, release = module.fullName:match("^(xccl%-auto)/([^/]+)$")
+      if not name then
+         name, release = module.fullName:match("^(xccl%-settings/[^/]+)/([^/]+)$")
+      end
+      if name and release ~= "0.1.0" then
+         if not isAvail(name .. "/0.1.0") then
+            LmodError(module.fullName .. " is loaded, and release 0.1.0 has no such module; unload it first:\n" ..
+                      "    module unload " .. name)
+         end
+         load(name .. "/0.1.0")
+      end
    end
 end
 
@@ -248,9 +278,12 @@ prepend_path("PATH", pathJoin(root, "bin"))
 prepend_path("LD_LIBRARY_PATH", pathJoin(root, lib))
 prepend_path("PKG_CONFIG_PATH", pathJoin(root, lib, "pkgconfig"))
 prepend_path("CMAKE_PREFIX_PATH", root)
-if not (":" .. (os.getenv("MANPATH") or "") .. ":"):find("::") then
-   -- man looks beside PATH by itself, unless MANPATH is set and has no empty part that stands for that search
-   prepend_path("MANPATH", pathJoin(root, "share/man"))
+-- man looks beside PATH by itself, unless MANPATH is set and has no empty part that stands for that search; an empty
+-- part may come after load, so at unload what counts is whether the folder is there
+local man = pathJoin(root, "share/man")
+local searched = ":" .. (os.getenv("MANPATH") or "") .. ":"
+if mode() == "unload" and searched:find(":" .. man .. ":", 1, true) or mode() ~= "unload" and not searched:find("::") then
+   prepend_path("MANPATH", man)
 end
 
 -- what the tools complete in bash, and gone with them
@@ -266,5 +299,7 @@ end
 if mode() == "load" then
    check_mpi()
 end
+keep_choice()
 load_site()
 load_route()
+bring_along()

@@ -19,6 +19,58 @@ def test_swapping_the_software_keeps_site_and_route(lmod, prefix, tmp_path):
     assert left_over(seen[0], seen[3]) == {}
 
 
+def test_swapping_there_and_back(lmod, prefix, tmp_path):
+    """The site and route that the user chose stay, also those that only the release holds by now."""
+    tree = two_releases(prefix, tmp_path)
+    first = f"load xccl-site/dgx-a100/{VERSION} xccl/{VERSION} xccl-route/mpi/{VERSION}"
+    swaps = ["swap xccl xccl/99.0", f"swap xccl xccl/{VERSION}", "load xccl/99.0"]
+    seen, done = lmod(first, *swaps, "unload xccl", f"load xccl/{VERSION}", "purge", tree=tree)
+    for env, release in zip(seen[1:5], [VERSION, "99.0", VERSION, "99.0"]):
+        names = [f"xccl-route/mpi/{release}", f"xccl-site/dgx-a100/{release}", f"xccl/{release}"]
+        assert sorted(loaded(env)) == names
+    assert "no site is recognised" not in done.stderr
+    assert left_over(seen[0], seen[5]) == {}, "nothing is remembered after a plain unload"
+    assert short(seen[6]) == ["xccl-route/xccl", "xccl-site/sim"]
+    assert left_over(seen[0], seen[7]) == {}
+
+
+@pytest.mark.parametrize("start", ["xccl-site/alps xccl xccl-auto", "xccl-site/alps xccl-auto"])
+def test_swapping_brings_settings_and_preload_along(lmod, prefix, tmp_path, start):
+    tree = two_releases(prefix, tmp_path)
+    with_release = " ".join(f"{m}/{VERSION}" for m in start.split())
+    commands = [f"load {with_release} xccl-settings/debug/{VERSION} xccl-settings/alps/{VERSION}"]
+    commands += ["swap xccl xccl/99.0", f"swap xccl xccl/{VERSION}", "purge"]
+    seen, _ = lmod(*commands, tree=tree, env=OWN)
+    for env, release in zip(seen[1:4], [VERSION, "99.0", VERSION]):
+        assert {m.rsplit("/", 1)[1] for m in loaded(env)} == {release}
+        assert {"xccl-settings/alps", "xccl-settings/debug"} < set(short(env))
+        assert env["LD_PRELOAD"].count("libxccl-mpi.so") == 1
+        assert f"xccl-auto/{release}" in loaded(env)
+    assert left_over(seen[0], seen[4]) == {}
+
+
+def test_settings_that_the_other_release_lacks(lmod, prefix, tmp_path):
+    tree = two_releases(prefix, tmp_path)
+    (tree / "share/xccl/modulefiles/xccl-settings/debug/99.0.lua").unlink()
+    first = f"load xccl/{VERSION} xccl-settings/debug/{VERSION}"
+    seen, done = lmod(first, "swap xccl xccl/99.0", tree=tree, fail=True)
+    assert done.stdout.split() == ["status=0", "status=1"]
+    assert "release 99.0 has no such module" in shown(done.stderr)
+    assert "module unload xccl-settings/debug" in shown(done.stderr)
+    assert left_over(seen[1], seen[2]) == {}
+
+
+def test_another_release_that_a_module_brings(lmod, prefix, tmp_path):
+    """Software that depends on the other release swaps it, too."""
+    tree = two_releases(prefix, tmp_path)
+    (tmp_path / "app").mkdir()
+    (tmp_path / "app/1.0.lua").write_text('depends_on("xccl/99.0")\n', encoding="utf-8")
+    commands = [f"load xccl/{VERSION} xccl-auto/{VERSION} xccl-route/mpi/{VERSION}"]
+    seen, _ = lmod(*commands, "load app", "purge", tree=tree, extra=[tmp_path])
+    assert {"xccl/99.0", "xccl-auto/99.0", "xccl-route/mpi/99.0"} < set(loaded(seen[2]))
+    assert left_over(seen[0], seen[3]) == {}
+
+
 def two_releases(prefix, folder):
     """The modules of this release and of another one beside them."""
     tree = folder / "two"

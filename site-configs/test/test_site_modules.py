@@ -216,6 +216,23 @@ def test_a_search_path_of_man_that_needs_nothing_is_left_alone(lmod):
     assert left_over(seen[0], seen[2]) == {}
 
 
+@pytest.mark.parametrize(("twice", "after"), [("no", "/x:/y"), ("yes", "/x:/y:/x")])
+def test_an_entry_that_a_search_path_had_twice(lmod, twice, after):
+    """As docs/sites/environment.md says: Lmod drops the second one, unless it is told otherwise."""
+    env = {"LD_LIBRARY_PATH": "/x:/y:/x", "LMOD_DUPLICATE_PATHS": twice}
+    seen, _ = lmod("load xccl", "unload xccl", env=env)
+    assert seen[2]["LD_LIBRARY_PATH"] == after
+
+
+@pytest.mark.parametrize("later", ["$MANPATH:", ":$MANPATH", "/n::$MANPATH"])
+def test_a_search_path_of_man_that_changes_after_load(lmod, later):
+    """An empty part that came later does not keep the folder of xccl."""
+    commands = ["load xccl", f'!export MANPATH="{later}"', "unload xccl"]
+    seen, _ = lmod(*commands, env={"MANPATH": "/m"})
+    assert "xccl" in seen[2]["MANPATH"]
+    assert "xccl" not in seen[3]["MANPATH"]
+
+
 def test_the_route_may_be_named_by_a_variable(lmod):
     seen, _ = lmod("load xccl", "unload xccl", env={"XCCL_ROUTE": "mpi"})
     assert "xccl-route/mpi" in short(seen[1])
