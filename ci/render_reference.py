@@ -22,6 +22,8 @@ begins with `XCCL_`. These names are silent: those that module systems set (`XCC
 `XCCL_BASE`, `XCCL_INC`, `XCCL_INCLUDE`, `XCCL_LIB`, `XCCL_BIN` and `XCCL_VERSION`), and those that begin
 with `XCCL_SIM_`, `XCCL_ENV_` or `XCCL_TEST_`. `xccl-info -c` prints the values in force and where they come from.
 
+An empty value is the same as none: after `export XCCL_LOG=` the default is in force.
+
 Sizes take a number with `k`, `m` or `g`, which are powers of 1024; `KiB`, `MiB` and `GiB` are the
 same. A number alone is in the unit that the table names.
 """

@@ -73,7 +73,7 @@ static void read_flavour(void)
     const char *rest = NULL;
     long        count = 0;
 
-    if (text == NULL) {
+    if ((text == NULL) || (text[0] == '\0')) {
         return;
     }
     size_t length = strcspn(text, ":");

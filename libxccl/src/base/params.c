@@ -545,7 +545,7 @@ static void note_foreign(void)
         const struct xc_param_row *pub = &rows[i].pub;
         size_t                     used = strlen(unknown);
 
-        if ((rows[i].kind == FOREIGN_CHOICE) && (texts[i] != NULL) && (texts[i][0] != '\0') &&
+        if ((rows[i].kind == FOREIGN_CHOICE) && (texts[i] != NULL) &&
             (choice_index(pub->allowed, texts[i]) < 0)) {
             snprintf(unknown + used, sizeof(unknown) - used,
                      "%s%s=%.100s is not allowed; it takes %s; correct it or unset it, since %s "
@@ -562,9 +562,11 @@ static void load(void)
         if (!is_foreign(&rows[i])) {
             set(&rows[i], rows[i].pub.fallback);
         }
+        /* Empty is as not set, as in scripts and modules. */
         const char *text = secure_getenv(rows[i].pub.name);
-        /* A copy: the program may change its environment later. Kept to the end. */
-        texts[i] = (text != NULL) ? strdup(text) : NULL;
+        /* Empty is as not set: jobs clear a variable so, and scripts and modules read it so.
+         * A copy: the program may change its environment later. Kept to the end. */
+        texts[i] = ((text != NULL) && (text[0] != '\0')) ? strdup(text) : NULL;
         if ((texts[i] != NULL) && !is_foreign(&rows[i])) {
             set(&rows[i], texts[i]);
         }
