@@ -9,8 +9,9 @@
 #
 # dash hands no arguments to a sourced file: there, XCCL_ENV_ARGS has them, and is unset by this file. In a script that
 # has arguments of its own, bash, zsh and ksh would hand over those: source it as ". env/xccl.sh --" there.
-# Nothing is forked unless a variable or search path (but PATH) that is to be set has a value already; the environment
-# remembers what was there in _XCCL_OLD_<name>, so that a child shell can switch off, too.
+# One subshell is forked, to see that nothing is read-only; more only if a variable or search path (but PATH) that is to
+# be set has a value already. The environment remembers what was there in _XCCL_OLD_<name>, so that a child shell can
+# switch off, too.
 
 _xccl_allexport= # IFS and the functions below stay out of the environment
 case $- in
@@ -243,6 +244,7 @@ _xccl_remember() {
 }
 
 _xccl_set() { # name value
+    [ -z "$_xccl_planning" ] || { _xccl_names="$_xccl_names $1"; return 0; }
     _xccl_remember "$1"
     eval "$1=\$2"
     export "${1?}"
@@ -319,31 +321,54 @@ _xccl_restore() {
     unset _XCCL_ENV_VARS _XCCL_ENV_ON _XCCL_ENV_ROOT _XCCL_ENV_DIR
 }
 
-# Said before anything changes: halfway, the names and the settings of two sites would be mixed.
+# Said before anything changes: halfway, the names and the settings of two sites would be mixed. Looks at what is to be
+# set, in _xccl_names, and at what is on and will be restored.
 _xccl_check_writable() {
-    for _xccl_name in XCCL_ROOT XCCL_SITE XCCL_ROUTE; do
-        eval "_xccl_kind=\${$_xccl_name+set}"
-        if [ -n "$_xccl_kind" ] && ! (unset "$_xccl_name") 2>/dev/null; then
+    for _xccl_item in ${_XCCL_ENV_VARS-}; do
+        case ${_xccl_item%:*} in
+        *[!A-Za-z0-9_]* | [0-9]* | '') ;;
+        *) _xccl_names="$_xccl_names ${_xccl_item%:*}" ;;
+        esac
+    done
+    _xccl_item=
+    for _xccl_name in $_xccl_names; do
+        _xccl_item="$_xccl_item $_xccl_name="
+    done
+    ! (eval "$_xccl_item") 2>/dev/null || return 0
+    for _xccl_name in $_xccl_names; do
+        if ! (eval "$_xccl_name=") 2>/dev/null; then
             _xccl_error "$_xccl_name is read-only in this shell; start another one, where it is not"
             return 1
         fi
     done
 }
 
-# Called by the file of the site once it has accepted the route: from here on the environment changes.
+# The search paths that get a folder. man looks beside PATH by itself, unless MANPATH is set and has no empty part that
+# stands for that search.
+_xccl_list_searched() {
+    _xccl_searched="PATH LD_LIBRARY_PATH PKG_CONFIG_PATH CMAKE_PREFIX_PATH"
+    case ":${MANPATH-}:" in
+    *::*) ;;
+    *) _xccl_searched="$_xccl_searched MANPATH" ;;
+    esac
+}
+
+# Called by the file of the site once it has accepted the route: from here on the environment changes, unless the file
+# is only asked for the names of what it sets.
 _xccl_begin() {
+    if [ -n "$_xccl_planning" ]; then
+        _xccl_list_searched
+        _xccl_names="XCCL_ROOT XCCL_SITE XCCL_ROUTE $_xccl_searched"
+        return 0
+    fi
     [ -z "${_XCCL_ENV_ON-}" ] || _xccl_restore
     _xccl_exported=
     export _XCCL_ENV_ON="$_xccl_site $_xccl_route" _XCCL_ENV_ROOT="$_xccl_root" _XCCL_ENV_DIR="$_xccl_dir"
     _xccl_set XCCL_ROOT "$_xccl_root"
     _xccl_set XCCL_SITE "$_xccl_site"
     _xccl_set XCCL_ROUTE "$_xccl_route"
-    # man looks beside PATH by itself, unless MANPATH is set and has no empty part that stands for that search
-    case ":${MANPATH-}:" in
-    *::*) _xccl_kind= ;;
-    *) _xccl_kind=MANPATH ;;
-    esac
-    for _xccl_name in PATH LD_LIBRARY_PATH PKG_CONFIG_PATH CMAKE_PREFIX_PATH $_xccl_kind; do
+    _xccl_list_searched
+    for _xccl_name in $_xccl_searched; do
         _xccl_folder "$_xccl_name" "$_xccl_root"
         _xccl_path "$_xccl_name" "$_xccl_entry"
     done
@@ -364,7 +389,7 @@ _xccl_check_sourced() {
 
 _xccl_main() {
     [ -z "${ZSH_VERSION-}" ] || emulate -L sh
-    _xccl_site='' _xccl_route='' _xccl_off='' _xccl_say='' _xccl_refused='' IFS=' '
+    _xccl_site='' _xccl_route='' _xccl_off='' _xccl_say='' _xccl_refused='' _xccl_names='' IFS=' '
     case $_xccl_lib in
     @*) _xccl_lib=lib ;;
     esac
@@ -379,15 +404,18 @@ _xccl_main() {
     help) _xccl_help; return ;;
     esac
     if [ -n "$_xccl_off" ]; then
-        [ -z "${_XCCL_ENV_ON-}" ] || _xccl_restore
-        return 0
+        [ -n "${_XCCL_ENV_ON-}" ] || return 0
+        _xccl_check_writable && _xccl_restore
+        return
     fi
     _xccl_check_sourced && _xccl_find && _xccl_request && _xccl_find_root || return 1
     : "${_xccl_route:=xccl}"
     [ "${_XCCL_ENV_ON-}|${_XCCL_ENV_ROOT-}" != "$_xccl_site $_xccl_route|$_xccl_root" ] || return 0
-    _xccl_check_writable || return 1
-    # shellcheck source=/dev/null
-    . "$_xccl_known" || { _xccl_error "route '$_xccl_route' on site '$_xccl_site': $_xccl_refused"; return 1; }
+    for _xccl_planning in 1 ''; do
+        # shellcheck source=/dev/null
+        . "$_xccl_known" || { _xccl_error "route '$_xccl_route' on site '$_xccl_site': $_xccl_refused"; return 1; }
+        [ -z "$_xccl_planning" ] || _xccl_check_writable || return 1
+    done
 }
 
 # What is only needed while this file runs goes again; while switched on, the function xccl_env stays.
@@ -403,9 +431,9 @@ _xccl_leave() {
     fi
     unset _xccl_prefix _xccl_default_site _xccl_lib _xccl_dir _xccl_root _xccl_site _xccl_route _xccl_off _xccl_say _xccl_refused _xccl_try \
         _xccl_known _xccl_kind _xccl_old _xccl_entry _xccl_rest _xccl_item _xccl_name _xccl_exported _xccl_line _xccl_sites _xccl_called \
-        _xccl_hint _xccl_stem XCCL_ENV_ARGS
+        _xccl_hint _xccl_stem _xccl_names _xccl_searched _xccl_planning XCCL_ENV_ARGS
     unset -f _xccl_error _xccl_find _xccl_find_root _xccl_arguments _xccl_words _xccl_request _xccl_unrecognised _xccl_near _xccl_without _xccl_list_exported _xccl_is_exported _xccl_remember _xccl_set \
-        _xccl_path _xccl_folder _xccl_unpath _xccl_restore _xccl_begin _xccl_main _xccl_check_sourced _xccl_check_writable _xccl_detect _xccl_leave \
+        _xccl_path _xccl_folder _xccl_unpath _xccl_restore _xccl_begin _xccl_main _xccl_check_sourced _xccl_check_writable _xccl_list_searched _xccl_detect _xccl_leave \
         _xccl_list _xccl_status_text _xccl_help 2>/dev/null || :
 }
 

@@ -265,9 +265,13 @@ def test_shells_that_export_all(posix, prefix, tmp_path):
     assert difference(read_env(tmp_path / "before"), read_env(tmp_path / "off")) == {}
 
 
-def test_a_name_that_is_read_only_is_refused(posix, prefix, tmp_path):
+@pytest.mark.parametrize(
+    "name", ["XCCL_ROUTE", "NCCL_CROSS_NIC", "OMPI_MCA_coll_ucc_enable", "PATH", "MANPATH"]
+)
+def test_a_name_that_is_read_only_is_refused(posix, prefix, tmp_path, name):
     """Whole or not at all: no settings of one site under the name of another."""
-    lines = ["XCCL_ROUTE=mpi", "export XCCL_ROUTE", "readonly XCCL_ROUTE"]
+    value = {"XCCL_ROUTE": "mpi", "PATH": '"$PATH"'}.get(name, "1")
+    lines = [f"{name}={value}", f"export {name}", f"readonly {name}"]
     lines += [posix.dump(tmp_path / "before"), "XCCL_SITE=frontier"]
     lines += [f"{posix.source(posix.script(prefix))} || echo refused"]
     lines += ["unset XCCL_SITE", posix.dump(tmp_path / "after")]
@@ -275,9 +279,21 @@ def test_a_name_that_is_read_only_is_refused(posix, prefix, tmp_path):
     assert done.stdout == "refused\n"
     assert (
         done.stderr
-        == "xccl: XCCL_ROUTE is read-only in this shell; start another one, where it is not\n"
+        == f"xccl: {name} is read-only in this shell; start another one, where it is not\n"
     )
     assert difference(read_env(tmp_path / "before"), read_env(tmp_path / "after")) == {}
+
+
+def test_a_name_that_becomes_read_only_keeps_all_on(posix, prefix, tmp_path):
+    """Neither off nor another site takes back a part."""
+    lines = [*posix.xccl(prefix, "frontier"), "unset XCCL_ENV_ARGS", "readonly NCCL_CROSS_NIC"]
+    lines += [posix.dump(tmp_path / "on"), "xccl_env off || echo stays"]
+    lines += ["xccl_env sim || echo stays", posix.dump(tmp_path / "after")]
+    done = posix.run(lines, tmp_path)
+    assert done.stdout == "stays\nstays\n"
+    assert done.stderr.count("NCCL_CROSS_NIC is read-only in this shell") == 2
+    assert len(done.stderr.splitlines()) == 2
+    assert difference(read_env(tmp_path / "on"), read_env(tmp_path / "after")) == {}
 
 
 def test_bash_that_takes_capitals_for_small_letters(prefix, tmp_path):
