@@ -168,6 +168,8 @@ if ("$_xccl_say" == "" && "$_xccl_error" == "" && ! $_xccl_off) then
         end
         if ("$_xccl_root" == "") set _xccl_error = "nothing is built beside ${_xccl_dir}: run make demo, or set XCCL_ROOT to an installation"
     endif
+    # as xccl-run does; search paths cannot hold a colon either
+    if ("$_xccl_root" =~ *[:\ ]*) set _xccl_error = "LD_PRELOAD cannot hold a path with a colon or a blank: '$_xccl_root'; install elsewhere"
 endif
 
 # What the site sets on this route

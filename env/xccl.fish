@@ -219,6 +219,13 @@ function _xccl_find_root
     return 1
 end
 
+# As xccl-run does. Search paths cannot hold a colon either.
+function _xccl_check_root
+    string match -qr '[: ]' -- $_xccl_root; or return 0
+    _xccl_error "LD_PRELOAD cannot hold a path with a colon or a blank: '$_xccl_root'; install elsewhere"
+    return 1
+end
+
 function _xccl_tell
     switch $_xccl_say
         case --list
@@ -259,7 +266,7 @@ function _xccl_main
         set -q _XCCL_ENV_ON; and _xccl_restore
         return 0
     end
-    _xccl_request; and _xccl_find_root; or return 1
+    _xccl_request; and _xccl_find_root; and _xccl_check_root; or return 1
     if test "$_XCCL_ENV_ON|$_XCCL_ENV_ROOT" = "$_xccl_site $_xccl_route|$_xccl_root"
         return 0
     end
@@ -274,7 +281,7 @@ end
 # What is only needed while this file runs goes again; while switched on, the function xccl_env stays.
 function _xccl_leave -a result
     functions -e _xccl_error _xccl_without _xccl_set _xccl_folder _xccl_path _xccl_unpath _xccl_restore _xccl_begin _xccl_give_back
-    functions -e _xccl_arguments _xccl_request _xccl_find_root _xccl_main _xccl_detect _xccl_leave _xccl_tell _xccl_near
+    functions -e _xccl_arguments _xccl_request _xccl_find_root _xccl_check_root _xccl_main _xccl_detect _xccl_leave _xccl_tell _xccl_near
     set -e _xccl_dir _xccl_root _xccl_site _xccl_route _xccl_off _xccl_say _xccl_refused _xccl_sites
     if set -q _XCCL_ENV_ON
         function xccl_env -d "Change or switch off the environment of xccl"

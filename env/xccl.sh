@@ -67,6 +67,16 @@ _xccl_find_root() {
     return 1
 }
 
+# As xccl-run does. Search paths cannot hold a colon either.
+_xccl_check_root() {
+    case $_xccl_root in
+    *[:\ ]*)
+        _xccl_error "LD_PRELOAD cannot hold a path with a colon or a blank: '$_xccl_root'; install elsewhere"
+        return 1
+        ;;
+    esac
+}
+
 _xccl_arguments() {
     while [ $# -gt 0 ]; do
         case $1 in
@@ -408,7 +418,7 @@ _xccl_main() {
         _xccl_check_writable && _xccl_restore
         return
     fi
-    _xccl_check_sourced && _xccl_find && _xccl_request && _xccl_find_root || return 1
+    _xccl_check_sourced && _xccl_find && _xccl_request && _xccl_find_root && _xccl_check_root || return 1
     : "${_xccl_route:=xccl}"
     [ "${_XCCL_ENV_ON-}|${_XCCL_ENV_ROOT-}" != "$_xccl_site $_xccl_route|$_xccl_root" ] || return 0
     for _xccl_planning in 1 ''; do
@@ -432,7 +442,7 @@ _xccl_leave() {
     unset _xccl_prefix _xccl_default_site _xccl_lib _xccl_dir _xccl_root _xccl_site _xccl_route _xccl_off _xccl_say _xccl_refused _xccl_try \
         _xccl_known _xccl_kind _xccl_old _xccl_entry _xccl_rest _xccl_item _xccl_name _xccl_exported _xccl_line _xccl_sites _xccl_called \
         _xccl_hint _xccl_stem _xccl_names _xccl_searched _xccl_planning XCCL_ENV_ARGS
-    unset -f _xccl_error _xccl_find _xccl_find_root _xccl_arguments _xccl_words _xccl_request _xccl_unrecognised _xccl_near _xccl_without _xccl_list_exported _xccl_is_exported _xccl_remember _xccl_set \
+    unset -f _xccl_error _xccl_find _xccl_find_root _xccl_check_root _xccl_arguments _xccl_words _xccl_request _xccl_unrecognised _xccl_near _xccl_without _xccl_list_exported _xccl_is_exported _xccl_remember _xccl_set \
         _xccl_path _xccl_folder _xccl_unpath _xccl_restore _xccl_begin _xccl_main _xccl_check_sourced _xccl_check_writable _xccl_list_searched _xccl_detect _xccl_leave \
         _xccl_list _xccl_status_text _xccl_help 2>/dev/null || :
 }

@@ -265,6 +265,19 @@ def test_shells_that_export_all(posix, prefix, tmp_path):
     assert difference(read_env(tmp_path / "before"), read_env(tmp_path / "off")) == {}
 
 
+@pytest.mark.parametrize("name", ["with blank", "with:colon"])
+def test_a_prefix_that_preloading_cannot_hold_is_refused(shell, tmp_path, name):
+    """An installation that was moved there."""
+    tree = install(tmp_path / "tree").rename(tmp_path / name)
+    lines = [shell.export("XCCL_ROOT", str(tree)), shell.export("XCCL_SITE", "sim")]
+    lines += [shell.dump(tmp_path / "before"), shell.source(shell.script(tree), "sim")]
+    lines += [shell.status(), shell.dump(tmp_path / "after")]
+    done = shell.run(lines, tmp_path, fail=True)
+    assert "status=1" in done.stdout
+    assert f"LD_PRELOAD cannot hold a path with a colon or a blank: '{tree}'" in done.stderr
+    assert difference(read_env(tmp_path / "before"), read_env(tmp_path / "after")) == {}
+
+
 @pytest.mark.parametrize(
     "name", ["XCCL_ROUTE", "NCCL_CROSS_NIC", "OMPI_MCA_coll_ucc_enable", "PATH", "MANPATH"]
 )

@@ -344,9 +344,14 @@ def test_finds_its_installation(stage, tmp_path, how):
 
 @pytest.mark.parametrize("name", ["with blank", "with:colon"])
 def test_path_that_preloading_cannot_hold(stage, tmp_path, name):
-    ended = stage.run(install_copy(stage, tmp_path / name), "true")
+    command = install_copy(stage, tmp_path / name)
+    ended = stage.run(command, "true")
     assert ended.status == 1
     assert "LD_PRELOAD cannot hold" in ended.err
+    shutil.copy(stage.bin / "xccl-info", command.with_name("xccl-info"))
+    ended = stage.run(command.with_name("xccl-info"), "--link")
+    assert (ended.status, ended.out) == (1, "")
+    assert "cannot hold a path with a colon or a blank" in ended.err
 
 
 def test_missing_parts(stage, tmp_path):

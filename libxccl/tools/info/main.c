@@ -140,6 +140,13 @@ static int print_link(const struct info *info)
                 info->prefix);
         return 1;
     }
+    if (strpbrk(info->preload, ": ") != NULL) {
+        fprintf(stderr,
+                "xccl-info: LD_PRELOAD and flags of the linker cannot hold a path with a colon or "
+                "a blank: '%s'; install elsewhere\n",
+                info->preload);
+        return 1;
+    }
     info_print_link(info);
     return 0;
 }
