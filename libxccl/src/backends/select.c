@@ -127,11 +127,15 @@ static xcclResult_t choose(void)
 
 static void choose_once(void)
 {
-    char version[16];
+    char version[16], before[sizeof(chosen.detail)];
 
+    snprintf(before, sizeof(before), "%s", xc_last_detail());
     pthread_mutex_lock(&lock);
     if (!atomic_load_explicit(&is_chosen, memory_order_relaxed)) {
         chosen.result = choose();
+        if (chosen.result == xcclSuccess) {
+            xc_restore_detail(before); /* a library that was tried first is no failure */
+        }
         if ((chosen.result == xcclSuccess) && xc_first_of_node()) {
             xc_info("using %s %s from %s (found by: %s)", chosen.lib.name,
                     xc_nccl_version_text(chosen.lib.version, version, sizeof(version)),

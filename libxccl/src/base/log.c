@@ -195,6 +195,11 @@ xcclResult_t xc_fail(xcclResult_t code, const char *fmt, ...)
     return code;
 }
 
+void xc_restore_detail(const char *text)
+{
+    snprintf(last_detail, sizeof(last_detail), "%s", text);
+}
+
 const char *xc_last_detail(void)
 {
     return last_detail;

@@ -75,4 +75,7 @@ XC_SHARED xcclResult_t xc_fail(xcclResult_t code, const char *fmt, ...)
 /* Detail of the calling thread's last failure, "" if none; valid until its next failure. */
 XC_SHARED const char *xc_last_detail(void);
 
+/* The detail is a copy of what xc_last_detail() gave before: what failed since was made good. */
+void xc_restore_detail(const char *text);
+
 #endif

@@ -536,6 +536,22 @@ static int host_memory(const struct xt_rank *self)
     return xt_failed;
 }
 
+/* Where the libraries are tried in turn, one that is not there is no failure of the call. */
+static int not_the_first_library(const struct xt_rank *self)
+{
+    const char *name = "";
+    int         version = 0;
+
+    (void)self;
+    CHECK(xcclCommCount(NULL, &version) == xcclInvalidArgument, "a failure");
+    char before[256];
+    snprintf(before, sizeof(before), "%s", detail());
+    CHECK(xcclGetBackend(&name, &version) == xcclSuccess, "%s", detail());
+    CHECK(strcmp(detail(), before) == 0, "the last failure is still: %s, not: %s", before,
+          detail());
+    return xt_failed;
+}
+
 static int no_library(const struct xt_rank *self)
 {
     xcclUniqueId id;
@@ -666,6 +682,7 @@ static const struct run {
     {"another version", 2, other_version, "XCCL_SIM_VERSION", "22602@1", false},
     {"no float8", 2, no_float8, "XCCL_SIM_VERSION", "21805", false},
     {"host memory", 1, host_memory, "NCCL_CHECK_POINTERS", "1", false},
+    {"the first library that there is", 1, not_the_first_library, NULL, NULL, true},
     {"no library", 1, no_library, "XCCL_SIM_FAIL", "load", false},
     {"no symbol", 1, no_symbol, "XCCL_SIM_FAIL", "symbol:ncclRecv", false},
     {"init fails on rank 1", 3, failing_init, "XCCL_SIM_FAIL", "init@1", false},
