@@ -3,9 +3,11 @@
  * @file xccl.h
  * @brief One C API over the vendors' collective libraries (NCCL, RCCL, MSCCL, HCCL, oneCCL).
  *
- * The dialect is NCCL's with the prefix `xccl`: a program moves over by changing `nccl` to `xccl`.
- * The library itself is built without any vendor SDK; the vendor's library and the device runtime
- * are opened at run time (see `xccl-info`).
+ * The dialect is NCCL's with the prefix `xccl`. A program moves over by another header,
+ * `<xccl/xccl.h>`, and by changing `nccl` to `xccl` in the names of functions, types and values;
+ * the overview of the API (docs/reference/api.md) lists what NCCL has and xccl has not. The library
+ * itself is built without any vendor SDK; the vendor's library and the device runtime are opened at
+ * run time (see `xccl-info`).
  *
  * Conventions
  *  - Counts are in elements, never bytes, unless a parameter says so.
@@ -181,6 +183,19 @@ XCCL_EXPORT xcclResult_t xcclCommInitRank(xcclComm_t *comm_p, int nranks, xcclUn
  */
 XCCL_EXPORT xcclResult_t xcclCommInitRankConfig(xcclComm_t *comm_p, int nranks, xcclUniqueId id,
                                                 int rank, xcclConfig_t *config);
+
+/**
+ * @brief Make the communicators of one process that uses several devices, one for each.
+ *
+ * As a group of xcclCommInitRank(): rank i of @p ndev is on device @p devlist[i]. The device
+ * current in the calling thread stays.
+ * @param[out] comms   Array of @p ndev communicators; unchanged on failure.
+ * @param[in] ndev     At least 1.
+ * @param[in] devlist  The devices, or NULL for 0 to @p ndev - 1.
+ * @return ::xcclInvalidUsage for a device that is there twice, or where the program has not started
+ *         its device runtime.
+ */
+XCCL_EXPORT xcclResult_t xcclCommInitAll(xcclComm_t *comms, int ndev, const int *devlist);
 
 /**
  * @brief Divide @p comm into communicators of the ranks with equal @p color, ordered by @p key.
