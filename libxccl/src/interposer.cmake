@@ -2,7 +2,11 @@
 # libxccl-mpi.so, one for every MPI, and behind it one library per family (see entries/dispatch.c).
 
 add_library(xccl-mpi SHARED entries/dispatch.c base/launch.c)
-target_link_libraries(xccl-mpi PRIVATE xccl_flags ${CMAKE_DL_LIBS} Threads::Threads)
+target_link_libraries(
+  xccl-mpi
+  PRIVATE xccl_flags ${CMAKE_DL_LIBS} Threads::Threads
+  # A program that makes an xcclComm_t of an MPI_Comm calls libxccl with it.
+  INTERFACE xccl)
 # Entry points take and return what MPI's prototypes say, in registers: see dispatch.c.
 target_compile_options(xccl-mpi PRIVATE -fno-builtin)
 target_compile_definitions(xccl-mpi PRIVATE XC_SHARED=)

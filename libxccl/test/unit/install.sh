@@ -80,7 +80,7 @@ if command -v pkg-config >/dev/null; then
     LD_LIBRARY_PATH=$libs "$work/by-pkg-config"
     if pkg-config --exists xccl-mpi; then
         # shellcheck disable=SC2046 # a list of flags
-        "$cc" "$work/main.c" -o "$work/in-front" $(pkg-config --cflags --libs xccl-mpi xccl)
+        "$cc" "$work/main.c" -o "$work/in-front" $(pkg-config --cflags --libs xccl-mpi)
         LD_LIBRARY_PATH=$libs "$work/in-front"
     fi
     checked=$((checked + 1))
@@ -93,12 +93,16 @@ find_package(Xccl $version EXACT REQUIRED)
 add_executable(by-cmake main.c)
 target_link_libraries(by-cmake PRIVATE Xccl::xccl)
 if(TARGET Xccl::xccl-mpi)
-  target_link_libraries(by-cmake PRIVATE Xccl::xccl-mpi)
+  add_executable(in-front main.c)
+  target_link_libraries(in-front PRIVATE Xccl::xccl-mpi)
 endif()
 END
 { cmake -S "$work" -B "$work/b" -DCMAKE_C_COMPILER="$cc" -DCMAKE_PREFIX_PATH="$work/moved" &&
     cmake --build "$work/b"; } >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
 "$work/b/by-cmake"
+if [ -x "$work/b/in-front" ]; then
+    "$work/b/in-front"
+fi
 checked=$((checked + 1))
 if grep -rIl "$work/first" "$work/moved"; then
     echo "these files name the prefix that they were installed to" >&2
