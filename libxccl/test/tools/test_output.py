@@ -23,11 +23,34 @@ def test_full_disk(stage, words):
     assert f"{words[0]}: the output: " in ended.err
 
 
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_closed_output(stage, words):
+    """Where something is printed before MPI opens files of its own, one of which would be the output."""
+    if "--mem" in words:
+        pytest.skip("started with MPI")
+    line = f'"$0" {" ".join(words[1:])} >&-'
+    ended = stage.run("/bin/sh", "-c", line, stage.bin / words[0])
+    assert (ended.status, ended.out) == (1, "")
+    assert ended.err == f"{words[0]}: the output: Bad file descriptor\n"
+
+
+def test_closed_output_of_a_measurement(stage, tmp_path):
+    """Refused before anything is measured."""
+    line = '"$0" --output out --dry-run -- mpirun -n 2 >&-'
+    ended = stage.run("/bin/sh", "-c", line, stage.bin / "xccl-compare", cwd=tmp_path)
+    assert (ended.status, ended.err.splitlines()[-1]) == (
+        1,
+        "xccl-compare: the output: Bad file descriptor",
+    )
+
+
+@pytest.mark.parametrize("to", ["/dev/full", "&-"])
 @pytest.mark.parametrize("option", ["--help", "--version"])
-def test_full_disk_of_the_script(stage, option):
-    """The shell's own words, as nothing is forked for it; but no success."""
-    ended = stage.run("/bin/sh", "-c", f'"$0" {option} >/dev/full', stage.bin / "xccl-run")
-    assert ended.status == 1 and ended.err
+def test_output_of_the_script(stage, option, to):
+    """In the words of the other tools, not in those of the shell or of cat."""
+    ended = stage.run("/bin/sh", "-c", f'"$0" {option} >{to}', stage.bin / "xccl-run")
+    assert ended.status == 1
+    assert ended.err == "xccl-run: the output: not all of it could be written\n"
 
 
 def test_locale_without_utf8(stage):

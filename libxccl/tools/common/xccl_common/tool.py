@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A tool from its command line to its exit status."""
 
+import errno
 import io
 import os
 import sys
@@ -14,20 +15,30 @@ OK, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
 Tool = namedtuple("Tool", "name version commit prefix libdir")
 
 
+class Closed(io.TextIOBase):
+    """In the place of an output that is closed: there Python has none, and drops what is printed."""
+
+    def write(self, _text):
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+
+
 def print_anything():
     """What the locale cannot write, or a file's name that is no text, is escaped: it is no error.
 
     Until Python 3.7 is the oldest, whose streams can be told (reconfigure).
     """
     out = sys.stdout
-    if isinstance(out, io.TextIOWrapper) and out.errors != "backslashreplace":
+    if out is None:
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 1)  # else a file that is opened is taken for it
+        sys.stdout = Closed()
+    elif isinstance(out, io.TextIOWrapper) and out.errors != "backslashreplace":
         lines = out.line_buffering
         sys.stdout = io.TextIOWrapper(out.detach(), out.encoding, "backslashreplace", None, lines)
 
 
 def flush():
     """Here an output that takes no more can be told from other errors."""
-    if sys.stdout is not None:  # it is closed
+    if sys.stdout is not None:  # closed, in a program that did not ask for print_anything()
         sys.stdout.flush()
 
 
