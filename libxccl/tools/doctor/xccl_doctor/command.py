@@ -21,7 +21,7 @@ Says which libraries, GPUs and NICs are used, and what is wrong: identifier, cau
   --sysroot FOLDER       read /proc, /sys and libraries below this folder
   --json                 print JSON
   --list                 print all findings that it knows; with --json for programs
-  --explain ID           print one of them
+  --explain ID           print one of them; with --json for programs
   -h, --help             print this
   -V, --version          print the version
 

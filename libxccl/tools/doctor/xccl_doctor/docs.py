@@ -33,7 +33,7 @@ It prints, in this order:
 2. findings: an identifier, the cause, what to do, and the page that says more;
 3. what it looked at, and what it could not look at because it was missing.
 
-`--json` prints the same as JSON, `--list` all [findings](#what-it-finds), and `--explain ID` one of them. This page is installed as
+`--json` prints the same as JSON, `--list` all [findings](#what-it-finds), and `--explain ID` one of them, also with `--json`. This page is installed as
 `share/doc/xccl/doctor.md`, with the findings in the folder `findings` beside it.
 
 | exit status | meaning |

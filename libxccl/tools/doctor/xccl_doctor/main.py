@@ -202,7 +202,7 @@ def work(given, launcher, options, tool):
         if name not in registry.TABLE:
             hint = near(name, sorted(registry.TABLE))
             raise Wrong(f"no finding '{name}'{hint or '; xccl-doctor --list prints all'}")
-        report.explain(name, installed)
+        report.explain(name, installed, "--json" in given)
         return OK
     command.check_options(given, launcher, machine.load_sites(options.prefix))
     said, looked, found = examine(given, launcher, options)

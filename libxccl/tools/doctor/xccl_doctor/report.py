@@ -139,7 +139,13 @@ def print_list(as_json):
         print("{:<22} {:<8} {}".format(name, row["severity"], row["cause"]))
 
 
-def explain(name, installed):
+def explain(name, installed, as_json):
+    if as_json:
+        row = {"id": name, **described(name)}
+        if installed:
+            row["see"] = f"{installed}/{areas.place(name)}"
+        print(json.dumps(row, indent=1, sort_keys=True))
+        return
     print(f"{name} ({registry.TABLE[name].severity})\n  {registry.meaning(name)}")
     remedies = registry.remedies(name)
     print(f"  do: {remedies[0]}")
