@@ -453,5 +453,34 @@ def test_a_map_of_another_machine(tools, topology, tmp_path):
     assert "this node has no" not in ended.stderr
 
 
+def test_a_map_with_nics_of_another_machine(tools, tmp_path):
+    """UCX_NET_DEVICES would name what is not there. A node without InfiniBand and GPUs is a login node."""
+    text = "0 0 - - - mlx5_0\n1 1 - - - mlx5_7\n2 2 - - - hsn0\n3 3 - - - hsn9\n"
+    (tmp_path / "map").write_text(text)
+    for name in ("infiniband/mlx5_0", "net/hsn0"):
+        (tmp_path / "sys/class" / name).mkdir(parents=True)
+    bind = [tools.bin / "xccl-bind", "--plan", "--local-size", 4, "--map", tmp_path / "map"]
+    ended = tools.good(*bind, "--root", tmp_path)
+    told = f"xccl-run: warning: {tmp_path}/map, line"
+    assert [line for line in ended.stderr.splitlines() if "no NIC" in line] == [
+        f"{told} 2: this node has no NIC mlx5_7",
+        f"{told} 4: this node has no NIC hsn9",
+    ]
+    assert "no NIC" not in tools.good(*bind, "--root", NO_DEVICES).stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--mask", "0,3900"], "--mask: this node has no processor 3900"),
+        (["--mask", "x"], "--mask: invalid value 'x'"),
+    ],
+)
+def test_what_a_plan_cannot_be_of(tools, words, message):
+    ended = tools.run(tools.bin / "xccl-bind", "--plan", *words)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert message in ended.stderr
+
+
 def test_every_site_has_a_node_here():
     assert set(EXPECTED) == set(NODES)

@@ -52,6 +52,7 @@ def seen(ended):
         ([], 2, ["no command"]),
         (["--"], 2, ["no command"]),
         (["--report"], 2, ["behind a launcher", "srun -n 8 xccl-run --report true"]),
+        (["--no-bind", "--report", "true"], 2, ["nothing is bound", "leave one of them out"]),
         (["--report", "--sim", "cuda:2"], 2, ["behind a launcher", "xccl-info shows"]),
         (["no-such-program"], 127, ["no-such-program", "PATH"]),
         (["if"], 127, ["'if' was not found"]),

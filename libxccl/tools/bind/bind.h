@@ -142,7 +142,9 @@ bool slurm_step_network(char *text, size_t length);
 bool site_map_read(const char *file, struct site_map *map_p);
 /* A line for what the map names and the machine lacks; not of the simulation, on which any map may
  * be tried. */
-void site_map_warn(const char *file, const struct site_map *map, const struct machine *machine);
+void site_map_warn(const char *file, const struct site_map *map, const char *root,
+                   const struct machine *machine);
+bool machine_has_cpu(const struct machine *machine, int cpu);
 
 /* devices.c: the GPUs as their driver numbers them; with XCCL_SIM the simulated ones. */
 void devices_read(const char *root, struct machine *machine_p);

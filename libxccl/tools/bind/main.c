@@ -35,7 +35,7 @@ static void usage(void)
 {
     puts(
         "Usage: xccl-bind [options] [--] command [arguments]\n"
-        "       xccl-bind --plan [options]\n\n"
+        "       xccl-bind --plan [options] [--] [command]\n\n"
         "Gives this rank its GPU, cores, memory and NIC, then becomes the command. xccl-run starts it.\n\n"
         "  --bind auto|site|hwloc|none  where the cores of a GPU are known from (auto: site's map, else hwloc)\n"
         "  --gpus all|first|only        GPUs the program sees: all, its own first, nothing but its own\n"
@@ -44,7 +44,8 @@ static void usage(void)
         "  --report                     say on stderr what the rank got, and draw the node\n"
         "  --explain                    say on stderr each thing that is set, and why\n"
         "  --preload VALUE              LD_PRELOAD of the command\n"
-        "  --plan                       print the plan for every rank of the node as JSON; do nothing\n"
+        "  --plan                       print the plan for every rank of the node as JSON; start nothing: a\n"
+        "                               command is only looked at, for the plan's notes\n"
         "  --local-rank N, --local-size N, --mask LIST   instead of the launcher's (with --plan)\n"
         "  --root FOLDER                look up /dev, /proc and /sys there\n"
         "  -h, --help, -V, --version\n"
@@ -227,6 +228,23 @@ static bool topology_wanted(const struct options *options, const struct site_map
     return map->rows == 0;
 }
 
+static void check_mask(const struct machine *machine, const struct cpus *mask)
+{
+    struct cpus beyond;
+    char        which[256];
+
+    cpus_clear(&beyond);
+    for (int cpu = 0; cpu < CPUS_MAX; cpu++) {
+        if (cpus_has(mask, cpu) && !machine_has_cpu(machine, cpu)) {
+            cpus_add(&beyond, cpu);
+        }
+    }
+    if (cpus_count(&beyond) > 0) {
+        cpus_text(&beyond, which, sizeof(which));
+        fail(STATUS_USAGE, "--mask: this node has no processor %s", which);
+    }
+}
+
 static void find_allowed(const struct options *options, const struct machine *machine,
                          const struct launch *launch, struct cpus *allowed_p)
 {
@@ -236,6 +254,7 @@ static void find_allowed(const struct options *options, const struct machine *ma
                  "--mask: invalid value '%s': expected a list of processors, as 0-7,64-71",
                  options->mask);
         }
+        check_mask(machine, allowed_p);
     } else if (machine->known && !machine->this_system) {
         *allowed_p = launch->masks_known ? launch->masks[launch->local_rank] : machine->all;
     } else if (!cpus_of_process(allowed_p)) {
@@ -325,7 +344,7 @@ int main(int argc, char **argv)
     find_allowed(&options, &machine, &launch, &allowed);
     plan_make(&options, &launch, &map, &machine, &visible, &allowed, &plan);
     if ((launch.rank <= 0) || options.report) {
-        site_map_warn(options.map, &map, &machine);
+        site_map_warn(options.map, &map, options.root, &machine);
     }
     int nnotes = notes_collect(&options, &launch, &machine, &visible, &plan, &allowed, notes);
     if (options.plan) {

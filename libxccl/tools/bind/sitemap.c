@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Read a site's ranks.map: one line a local rank, "rank gpu numa cores siblings nic". */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -138,7 +139,28 @@ static bool has_numa(const struct machine *machine, int number)
     return (access(folder, F_OK) == 0) || (access("/sys/devices/system/node/node0", F_OK) != 0);
 }
 
-static bool has_cpu(const struct machine *machine, int cpu)
+/* A port of InfiniBand and RoCE, or a network interface, as Slingshot's. Where the node has neither
+ * InfiniBand nor GPUs, as a login node, the map is not meant for it. */
+static bool has_nic(const char *root, const struct machine *machine, const char *nic)
+{
+    static const char *const classes[] = {"infiniband", "net"};
+    char                     path[PATH_MAX];
+
+    snprintf(path, sizeof(path), "%s/sys/class/infiniband", root);
+    if ((machine->known && !machine->this_system) ||
+        ((machine->ngpus == 0) && (access(path, F_OK) != 0))) {
+        return true;
+    }
+    for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++) {
+        snprintf(path, sizeof(path), "%s/sys/class/%s/%s", root, classes[i], nic);
+        if (access(path, F_OK) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool machine_has_cpu(const struct machine *machine, int cpu)
 {
     if (machine->known && !machine->this_system) {
         return cpus_has(&machine->all, cpu);
@@ -146,7 +168,8 @@ static bool has_cpu(const struct machine *machine, int cpu)
     return cpu < sysconf(_SC_NPROCESSORS_CONF);
 }
 
-static void warn_of_row(const char *file, const struct map_row *row, const struct machine *machine)
+static void warn_of_row(const char *file, const struct map_row *row, const char *root,
+                        const struct machine *machine)
 {
     struct cpus beyond;
     char        which[64];
@@ -161,7 +184,7 @@ static void warn_of_row(const char *file, const struct map_row *row, const struc
     }
     cpus_clear(&beyond);
     for (int cpu = 0; row->cores_known && (cpu < CPUS_MAX); cpu++) {
-        if (cpus_has(&row->cores, cpu) && !has_cpu(machine, cpu)) {
+        if (cpus_has(&row->cores, cpu) && !machine_has_cpu(machine, cpu)) {
             cpus_add(&beyond, cpu);
         }
     }
@@ -169,11 +192,15 @@ static void warn_of_row(const char *file, const struct map_row *row, const struc
         cpus_text(&beyond, which, sizeof(which));
         warn(file, row, "core", which);
     }
+    if ((row->nic[0] != '\0') && !has_nic(root, machine, row->nic)) {
+        warn(file, row, "NIC", row->nic);
+    }
 }
 
-void site_map_warn(const char *file, const struct site_map *map, const struct machine *machine)
+void site_map_warn(const char *file, const struct site_map *map, const char *root,
+                   const struct machine *machine)
 {
     for (int row = 0; !machine->simulated && (row < map->rows); row++) {
-        warn_of_row(file, &map->row[row], machine);
+        warn_of_row(file, &map->row[row], root, machine);
     }
 }

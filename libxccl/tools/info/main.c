@@ -104,6 +104,10 @@ static void parse(struct options *options, int argc, char **argv)
     if (optind < argc) {
         refuse_word(argv[optind]);
     }
+    if ((options->gpu != NULL) && (options->gpu[0] == '\0')) {
+        usage_error("--gpu: the model is missing; leave the option out for the devices that are "
+                    "here");
+    }
     if ((options->gpu != NULL) && (options->why == NULL)) {
         usage_error("--gpu has no meaning without --why");
     }

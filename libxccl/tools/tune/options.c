@@ -27,7 +27,7 @@ static const char usage[] =
     "  --max-samples N         largest number, while two paths are level within the noise (default: 9)\n"
     "  --iters N               most calls of a sample (default: 50)\n"
     "  --max-time SECONDS      longest time of a sample (default: 0.2)\n"
-    "  --minutes N             stop after N minutes, to go on later (default: no limit)\n"
+    "  --minutes N             stop after N minutes, to go on later; 0: no limit (default)\n"
     "  --mem KIND              device or managed (default: device)\n"
     "  --device RUNTIME        auto, cuda or rocm (default: auto)\n"
     "  --seed N                seed of the input (default: from the clock)\n"
