@@ -25,7 +25,8 @@ with `XCCL_SIM_`, `XCCL_ENV_` or `XCCL_TEST_`. `xccl-info -c` prints the values 
 An empty value is the same as none: after `export XCCL_LOG=` the default is in force.
 
 Sizes take a number with `k`, `m` or `g`, which are powers of 1024; `KiB`, `MiB` and `GiB` are the
-same. A number alone is in the unit that the table names.
+same. A number alone is in the unit that the table names. Options of the tools and rows of
+tuning tables take sizes in the same way.
 """
 
 # What a reader looks for, in the order in which it is needed.

@@ -22,6 +22,7 @@ SOUND = [
     f"{HEAD}ccl = msccl 2.30-inf\n{ROW}",
     f"{HEAD}ccl = nccl 2.28.3-2.28\n{ROW}",
     f"{HEAD}reduce:8:rocm_managed:0-8:direct\nscan:0-1K:*:*:staged",
+    f"{HEAD}reduce:1KiB-64kib:*:*:direct#scan:1MiB-inf:*:*:ccl",
 ]
 FAULTY = [
     (f"{ROW}\n", 1, "no line 'measured = ...'"),
@@ -46,6 +47,7 @@ FAULTY = [
     (f"{HEAD}{ROW}#", 2, "not five fields: ''"),
     (f"{HEAD}allreduc:*:*:*:ccl", 2, "collective 'allreduc' in 'allreduc:*:*:*:ccl'; allowed: allred"),
     (f"{HEAD}*:64q:*:*:ccl", 2, "bytes '64q'"),
+    (f"{HEAD}*:64kb:*:*:ccl", 2, "bytes '64kb'"),
     (f"{HEAD}*:1m-64k:*:*:ccl", 2, "bytes '1m-64k'"),
     (f"{HEAD}*:8-8:*:*:ccl", 2, "bytes '8-8'"),
     (f"{HEAD}*:*:gpu:*:ccl", 2, "memory 'gpu'"),

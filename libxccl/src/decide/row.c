@@ -130,7 +130,21 @@ static bool parse_words(struct xm_part part, const char *const *words, int count
     return true;
 }
 
-/* Digits with an optional k, m or g, or "inf"; sizes only if suffixes. */
+/* Of k, m and g, and of KiB, MiB and GiB, as variables take them; -1 of another text. */
+static int shift_of(const char *at, size_t len)
+{
+    static const char units[] = {'k', 'm', 'g'};
+    bool              good = (len == 1) || ((len == 3) && (strncasecmp(at + 1, "ib", 2) == 0));
+
+    for (int i = 0; good && (i < (int)sizeof(units)); i++) {
+        if (tolower((unsigned char)at[0]) == units[i]) {
+            return 10 * (i + 1);
+        }
+    }
+    return -1;
+}
+
+/* Digits with an optional suffix, or "inf"; sizes only if suffixes. */
 static bool parse_number(struct xm_part part, bool suffixes, uint64_t *value_p)
 {
     uint64_t value = 0;
@@ -149,24 +163,12 @@ static bool parse_number(struct xm_part part, bool suffixes, uint64_t *value_p)
     if (i == 0) {
         return false;
     }
-    if (suffixes && (i + 1 == part.len)) {
-        switch (tolower((unsigned char)part.at[i])) {
-        case 'k':
-            value <<= 10;
-            break;
-        case 'm':
-            value <<= 20;
-            break;
-        case 'g':
-            value <<= 30;
-            break;
-        default:
-            return false;
-        }
-        i++;
+    int shift = (i == part.len) ? 0 : suffixes ? shift_of(part.at + i, part.len - i) : -1;
+    if (shift < 0) {
+        return false;
     }
-    *value_p = value;
-    return i == part.len;
+    *value_p = value << shift;
+    return true;
 }
 
 bool xm_parse_range(struct xm_part part, bool suffixes, uint64_t *low_p, uint64_t *high_p)

@@ -270,6 +270,11 @@ def test_why(stage):
     assert written["tables"][-1]["source"] == "built-in table"
 
 
+@pytest.mark.parametrize("size", ["64K", "64KiB", "64kib", "65536"])
+def test_why_of_a_size_as_variables_take_it(stage, size):
+    assert why(stage, f"allreduce:{size}:cuda:4")["call"]["bytes"] == 65536
+
+
 @pytest.mark.parametrize("call", ["alltoallv:1m:cuda:4", "allgatherv:1g:cuda:2", "scan:1g:cuda:4"])
 def test_why_long_blocks(stage, call):
     """Of any size: on the ranks' own buffers, or in rounds."""
@@ -470,6 +475,7 @@ def test_link(mpi, tmp_path):
         (["-x"], "unknown option '-x'; see xccl-info --help"),
         (["stray"], "unexpected argument 'stray'; see xccl-info --help"),
         (["--jsn"], "unknown option '--jsn'; did you mean '--json'?"),
+        (["--why", "allreduce:64k:cuda:8", "--gpu", ""], "--gpu: the model is missing"),
         (["--link", "--json"], "--link goes with no other option"),
         (["--config", "--why", "bcast:8:cuda:2"], "--why goes with"),
     ],

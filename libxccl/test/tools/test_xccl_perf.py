@@ -61,7 +61,7 @@ def exact(size):
 @pytest.mark.parametrize("place", [[], ["--in-place"]])
 def test_all_collectives(tmp_path, mpi, ranks, place):
     """Every collective at sizes none, one element, odd, and more than one chunk of the tool's."""
-    sizes = ["--min", "0", "--max", "20k", "--factor", "70"]
+    sizes = ["--min", "0", "--max", "20KiB", "--factor", "70"]
     root = ["--root", str(ranks - 1)]
     written = results(tmp_path, mpi, ranks, "--coll", "all", *sizes, *root, *place)
     assert [r["bytes"] for r in written["results"] if r["coll"] == "gatherv"] == [0, 4, 280, 19600]

@@ -1,39 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sizes as text. */
+/* Sizes as text, as variables take them. */
 #include <ctype.h>
-#include <errno.h>
-#include <stdint.h>
-#include <stdlib.h>
 
+#include "base/quantity.h"
 #include "measure/measure.h"
 
 bool perf_parse_size(const char *text, size_t *bytes_p)
 {
-    char              *end;
-    unsigned long long n;
-    int                shift = 0;
+    long n;
 
-    errno = 0;
-    n = strtoull(text, &end, 10);
-    if (!isdigit((unsigned char)text[0]) || (errno != 0)) {
+    if (!isdigit((unsigned char)text[0]) || !xc_quantity_read(text, XC_UNIT_BYTE, &n)) {
         return false;
     }
-    switch (tolower((unsigned char)*end)) {
-    case 'k':
-        shift = 10;
-        break;
-    case 'm':
-        shift = 20;
-        break;
-    case 'g':
-        shift = 30;
-        break;
-    default:
-        break;
-    }
-    if ((end[shift != 0] != '\0') || (n > (SIZE_MAX >> shift >> 1))) {
-        return false;
-    }
-    *bytes_p = (size_t)n << shift;
+    *bytes_p = (size_t)n;
     return true;
 }

@@ -49,10 +49,12 @@ def _number(text, suffixes):
     """The number, infinity for inf, None for what is none."""
     if text == "inf":
         return float("inf")
-    found = re.fullmatch(r"([0-9]+)([kmgKMG]?)" if suffixes else r"([0-9]+)()", text)
+    found = re.fullmatch(
+        r"([0-9]+)(?:([kmg])(?:ib)?)?" if suffixes else r"([0-9]+)()", text.lower()
+    )
     if not found or int(found[1]) // 10 > MOST:
         return None
-    return int(found[1]) << {"": 0, "k": 10, "m": 20, "g": 30}[found[2].lower()]
+    return int(found[1]) << {"k": 10, "m": 20, "g": 30}.get(found[2], 0)
 
 
 def _is_range(text, suffixes):

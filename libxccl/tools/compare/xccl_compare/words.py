@@ -8,8 +8,8 @@ UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 def parse_size(text):
     """Bytes of "64k"; None if it is none."""
-    found = re.match(r"^(\d+)([kmg]?)$", text.lower())
-    return int(found.group(1)) * UNITS[found.group(2)] if found else None
+    found = re.match(r"^(\d+)(?:([kmg])(?:ib)?)?$", text.lower())
+    return int(found.group(1)) * UNITS[found.group(2) or ""] if found else None
 
 
 def human(n):
