@@ -43,6 +43,7 @@ def put_libraries(prefix):
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(prefix / "lib/libxccl-mpi.so", target)
     (prefix / "bin").mkdir()
+    (prefix / "bin/xccl-run").write_text("#!/bin/sh\n", encoding="utf-8")
     return prefix
 
 

@@ -60,7 +60,9 @@ def test_a_staged_install_names_the_final_place(tmp_path):
 
 
 def test_a_staging_folder_may_be_relative(tmp_path):
-    done = install_tree("--quiet", "/opt/xccl", cwd=tmp_path, DESTDIR="staged")
+    done = install_tree(
+        "--without-library", "--quiet", "/opt/xccl", cwd=tmp_path, DESTDIR="staged"
+    )
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "staged/opt/xccl/share/xccl/env/xccl.sh").exists()
 
@@ -162,7 +164,7 @@ def uninstall(prefix, **options):
 def test_nothing_is_left_of_an_installation(name, tmp_path):
     """Nor empty folders, but those of a prefix that others use, and files of others."""
     prefix = tmp_path / name
-    assert install_tree("--quiet", prefix).returncode == 0
+    assert install_tree("--without-library", "--quiet", prefix).returncode == 0
     (prefix / "share/man/man1").mkdir(parents=True)
     (prefix / "share/man/man1/xccl-run.1").write_text("text\n", encoding="utf-8")
     (prefix / "share/xccl/manifest/library").write_text("share/man/man1/xccl-run.1\n")
@@ -175,7 +177,7 @@ def test_nothing_is_left_of_an_installation(name, tmp_path):
 
 def test_an_interrupted_uninstallation_is_run_again(tmp_path):
     prefix = tmp_path / "xccl"
-    assert install_tree("--quiet", prefix).returncode == 0
+    assert install_tree("--without-library", "--quiet", prefix).returncode == 0
     rm = tmp_path / "bin/rm"
     rm.parent.mkdir()
     # The records can be removed, and nothing else.
@@ -205,7 +207,7 @@ def test_an_uninstallation_without_a_list(records, tmp_path):
 
 def test_an_uninstallation_leaves_what_it_does_not_know(tmp_path):
     prefix = tmp_path / "xccl"
-    assert install_tree("--quiet", prefix).returncode == 0
+    assert install_tree("--without-library", "--quiet", prefix).returncode == 0
     (prefix / "share/xccl/sites/sim/notes").write_text("text\n", encoding="utf-8")
     assert uninstall(prefix).returncode == 0
     left = [str(path.relative_to(prefix)) for path in prefix.rglob("*") if path.is_file()]
@@ -216,7 +218,7 @@ def test_an_uninstallation_leaves_what_it_does_not_know(tmp_path):
 
 def test_the_record_names_every_file(tmp_path):
     prefix = tmp_path / "prefix"
-    assert install_tree("--quiet", prefix).returncode == 0
+    assert install_tree("--without-library", "--quiet", prefix).returncode == 0
     there = {
         str(f.relative_to(prefix)) for f in prefix.rglob("*") if f.is_symlink() or f.is_file()
     }
@@ -320,7 +322,7 @@ def test_a_site_installs_its_own_site(own, tmp_path, way):
     given = ("--sites", own) if way == "option" else ()
     env = {} if way == "option" else {"XCCL_SITES": str(own)}
     prefix = tmp_path / "prefix"
-    done = install_tree("--site", "atlantis", *given, prefix, **env)
+    done = install_tree("--without-library", "--site", "atlantis", *given, prefix, **env)
     assert done.returncode == 0, done.stderr
     share = prefix / "share/xccl"
     for file in ("site.json", "ranks.map", "launch.env", "tables/one.table"):
@@ -369,13 +371,13 @@ def test_a_centre_has_several_sites_of_its_own(tmp_path):
     detect = (out / "env/sites/detect.sh").read_text(encoding="utf-8")
     assert "sim atlantis lyonesse'" in detect
     assert (out / "site-configs/lyonesse/tables/one.table").is_file()
-    assert install_tree("--quiet", "--sites", out, tmp_path / "prefix").returncode == 0
+    assert install_tree("--without-library", "--sites", out, tmp_path / "prefix").returncode == 0
     module = next((out / "modulefiles/xccl-site/atlantis").glob("*.lua"))
     module.rename(module.with_name("0.0.1.lua"))  # of an earlier release
     assert render(out, folders[0]).returncode == 0
     assert [file.name for file in module.parent.glob("*.lua")] == [module.name]
     assert [file.name for file in out.glob("*/sites/lyonesse*")] == []
-    assert install_tree("--quiet", "--sites", out, tmp_path / "again").returncode == 0
+    assert install_tree("--without-library", "--sites", out, tmp_path / "again").returncode == 0
     assert not (tmp_path / "again/share/xccl/sites/lyonesse").exists()
 
 
@@ -403,15 +405,27 @@ def test_a_folder_that_cannot_be_written(tmp_path):
 @pytest.mark.parametrize("destdir", [False, True])
 @pytest.mark.parametrize("quiet", [(), ("--quiet",)])
 def test_a_prefix_without_the_library(tmp_path, quiet, destdir):
-    """The tree is there, and it is not said that xccl is."""
+    """Most likely mistyped: nothing is installed, unless that is asked for."""
     prefix, env = tmp_path / "prefix", {}
     if destdir:
         prefix, env = "/prefix", {"DESTDIR": str(tmp_path)}
     done = install_tree(*quiet, prefix, **env)
-    assert (done.returncode, done.stdout) == (0, "")
-    assert f"warning: {tmp_path}/prefix/bin/xccl-run is missing" in done.stderr
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"'{tmp_path}/prefix/bin/xccl-run' is missing" in done.stderr
     assert f"cmake --install BUILD --prefix {prefix}" in done.stderr
+    assert not (tmp_path / "prefix").exists()
+    done = install_tree("--without-library", *quiet, prefix, **env)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert (tmp_path / "prefix/share/xccl/env/xccl.sh").is_file()
+
+
+def test_the_help_says_what_it_does():
+    done = install_tree("--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("Installs what is made from the sites")
+    for word in ("--site ", "--sites ", "--libdir ", "--without-library", "--check", "DESTDIR"):
+        assert word in done.stdout, word
+    assert "set -eu" not in done.stdout
 
 
 def test_it_says_what_to_do_next(tmp_path):
@@ -433,7 +447,7 @@ def test_it_says_what_to_do_next(tmp_path):
 def test_documentation_examples_and_licence(tmp_path):
     prefix = tmp_path / "prefix"
     below = os.path.relpath(tmp_path)
-    assert install_tree("--quiet", "/prefix", DESTDIR=below).returncode == 0
+    assert install_tree("--without-library", "--quiet", "/prefix", DESTDIR=below).returncode == 0
     doc = prefix / "share/doc/xccl"
     pages = ("LICENSE", "README.md", "CHANGELOG.md", "docs/start.md", "docs/use/doctor.md",
              "docs/examples/allreduce_cuda.c", "docs/sites/frontier.svg")  # fmt: skip
@@ -496,7 +510,7 @@ def test_all_users_can_use_what_root_installs(umask, tmp_path):
     subprocess.run(["chmod", "-R", "go=", top], check=True)
     prefix = tmp_path / "deep/prefix"
     subprocess.run(
-        [top / "ci/install-packaged", "--site", "sim", prefix],
+        [top / "ci/install-packaged", "--without-library", "--site", "sim", prefix],
         umask=umask, capture_output=True, timeout=60, check=True,
     )  # fmt: skip
     assert (prefix / "share/xccl/packaged/xccl-auto").is_dir()
