@@ -187,8 +187,8 @@ static const struct row rows[] = {
      0},
     {{"XCCL_RENDEZVOUS", "auto|bytes, 80 to 1073741824" OR_BYTES, "auto",
       "From this size on a message to a rank of the same node stays in device memory until the "
-      "receiver fetches it; shorter ones are staged. auto: 80, but 256 or 4096 to a rank that began "
-      "a non-blocking receive of a size in between before it used a device.",
+      "receiver fetches it; shorter ones are staged. auto: 80 bytes. It is 256 or 4096 for some "
+      "receivers: see Messages.",
       "libxccl-mpi"},
      BYTES,
      AT(rendezvous),
@@ -261,10 +261,8 @@ static const struct row rows[] = {
      8,
      4096},
     {{"XCCL_DIRECT_COPIES", "bytes, 16 to 1073741824" OR_BYTES, "262144",
-      "From this size on copy engines carry bcast, gather and scatter between two ranks, instead of "
-      "kernels. Where a rank copies a block of its own too, as in alltoall: from 8 times this size on. "
-      "Among more ranks allgather, alltoall and gather: from 16 times. Allreduce, with kernels that "
-      "add: from 256 times, among more than two ranks from 1024 times.",
+      "Copy engines replace kernels from this size on (bcast, gather, scatter; 2 ranks). Other "
+      "collectives begin at a multiple of it: see Kernels.",
       "libxccl-mpi"},
      BYTES,
      AT(direct_copies),
