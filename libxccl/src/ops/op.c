@@ -110,7 +110,7 @@ void xm_op_free(struct xm_op *op)
         return;
     }
     xm_buffers_free(&op->buffers);
-    for (int i = 0; i < XM_MAX_ROOMS; i++) {
+    for (int i = 0; op->call.large && (i < XM_MAX_ROOMS); i++) {
         free(op->rooms[i]);
     }
     if (mine == NULL) {
