@@ -11,8 +11,16 @@ import re
 JUMPED = r"SEGV on unknown address (?P<place>0x[0-9a-f]+) \(pc (?P=place) [^)]*T[1-9]"
 CRASHED = rf"(exited on signal 11|{JUMPED})"
 ENDED_BADLY = rf"(exiting improperly|{CRASHED})"
+# A line of a backtrace, as Open MPI and the sanitizers write it.
+THROUGH_XCCL = r"(?m:^.*(\[ *\d+\]|#\d+) .*libxccl)"
+REPORTED = rf"(ERROR|WARNING): \w+Sanitizer: (?!{JUMPED})|: runtime error: "
+
+
+def ours(out):
+    """Is what was printed an error of xccl: a backtrace through it, or any other of a sanitizer's reports?"""
+    return re.search(f"{THROUGH_XCCL}|{REPORTED}", out) is not None
 
 
 def crashed(err):
-    """By what was printed; a backtrace through xccl is ours."""
-    return re.search(CRASHED, err) is not None and "libxccl" not in err
+    """By what was printed."""
+    return re.search(CRASHED, err) is not None and not ours(err)

@@ -5,7 +5,15 @@ import os
 from pathlib import Path
 
 import pytest
-from mpi_harness import TOP, Build, known_mpis, pick, start_failure
+from mpi_harness import BY_THE_LAUNCHER, TOP, Build, known_mpis, pick, start_failure
+
+
+def pytest_terminal_summary(terminalreporter):
+    """A job that is run again is no failure; how many were tells whether it stays rare."""
+    said = [warning.message for warning in terminalreporter.stats.get("warnings", [])]
+    again = sum(BY_THE_LAUNCHER in message for message in said)
+    if again:
+        terminalreporter.write_line(f"{again} jobs were run again: they failed {BY_THE_LAUNCHER}")
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,7 @@ import warnings
 from pathlib import Path
 
 import pytest
-from openmpi_goodbye import ENDED_BADLY
+from openmpi_goodbye import ENDED_BADLY, ours
 from running_clock import communicate, now
 
 TOP = Path(__file__).resolve().parents[3]
@@ -54,6 +54,12 @@ def share(mpi):
 GOODBYE_LOST = re.compile(rf"(checks, 0 failures|sum right)(?s:.*){ENDED_BADLY}")
 # Nor did the program begin then: the launcher had no place or thread of its own, on a full machine.
 NOT_LAUNCHED = re.compile(r"PMIx server's listener thread failed to start|orte_session_dir failed")
+BY_THE_LAUNCHER = "by the launcher's fault"
+
+
+def lost_by_launcher(out):
+    """Does the output of a job that failed say that the launcher failed, and nothing of xccl?"""
+    return bool(GOODBYE_LOST.search(out) or NOT_LAUNCHED.search(out)) and not ours(out)
 
 
 class Result:
@@ -301,11 +307,9 @@ class Mpi:
                 options.get("timeout", 120) * (EMULATED if self.build.emulator else 1),
                 options.get("while_running"),
             )
-            if result.status == 0 or not (
-                GOODBYE_LOST.search(result.out) or NOT_LAUNCHED.search(result.out)
-            ):
+            if result.status == 0 or not lost_by_launcher(result.out):
                 break
-            warnings.warn(f"{words} by the launcher's fault: {result.out}", stacklevel=2)
+            warnings.warn(f"{words} {BY_THE_LAUNCHER}: {result.out}", stacklevel=2)
         return result
 
     def run_heard(self, said, ranks, command, **options):

@@ -5,7 +5,15 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from mpi_harness import GOODBYE_LOST, Result, pick, replacement, start_failure
+from mpi_harness import (
+    GOODBYE_LOST,
+    Mpi,
+    Result,
+    lost_by_launcher,
+    pick,
+    replacement,
+    start_failure,
+)
 from openmpi_goodbye import crashed
 from running_clock import RunningClock
 
@@ -71,6 +79,53 @@ def test_run_again_only_after_good_checks():
     assert not GOODBYE_LOST.search(f"rank 0: sum wrong\n{jumped}")
     assert crashed(crash) and crashed(jumped) and not crashed(read)
     assert not crashed(f"{jumped}\n#1 0x7f23 (libxccl-mpi-openmpi.so+0x1f)")
+
+
+GOOD = "312 checks, 0 failures\n"
+CRASH = "mpirun noticed that process rank 0 with PID 0 on node n exited on signal 11"
+
+
+@pytest.mark.parametrize(
+    ("out", "lost"),
+    [
+        (f"{GOOD}{CRASH}", True),
+        ("[h0:1] orte_session_dir failed", True),
+        (f"xccl: info: /p/lib/libxccl-mpi.so\n{GOOD}[h0:7] [ 3] /p/lib/libopen-pal.so.40(+0x1f)\n{CRASH}", True),
+        (f"{GOOD}[h0:7] [ 3] /p/lib/libxccl-mpi.so(+0x1f)[0x7f]\n{CRASH}", False),
+        (f"{GOOD}[h0:7] [12] /p/lib/libxccl-mpi-openmpi.so(MPI_Finalize+0x1f)\n{CRASH}", False),
+        (f"{GOOD}    #1 0x7f23 in xm_end /s/libxccl/src/end.c:7\n{CRASH}", False),
+        (f"{GOOD}==7==ERROR: AddressSanitizer: heap-use-after-free on address 0x7f\n{CRASH}", False),
+        (f"{GOOD}WARNING: ThreadSanitizer: data race (pid=7)\n{CRASH}", False),
+        (f"{GOOD}end.c:7:3: runtime error: signed integer overflow\n{CRASH}", False),
+        (f"{GOOD}==7==ERROR: AddressSanitizer: SEGV on unknown address 0x7f (pc 0x7f bp 0x6 T1)", True),
+        (f"{GOOD}==7==ERROR: AddressSanitizer: SEGV on unknown address 0x7e (pc 0x7f bp 0x6 T1)\n{CRASH}", False),
+    ],
+)  # fmt: skip
+def test_what_is_ours_is_not_run_again(out, lost):
+    assert lost_by_launcher(out) == lost
+
+
+class OneThatFails(Mpi):
+    """Each of its jobs says the same, and fails."""
+
+    def __init__(self, build, out):
+        super().__init__(build, "openmpi", "openmpi", "mpiexec.made-up")
+        self.out, self.runs = out, 0
+
+    def execute(self, *_):
+        self.runs += 1
+        return Result(139, self.out, 0.1, False)
+
+
+def test_how_often_it_is_run(build):
+    lost, ours = (
+        OneThatFails(build, f"{GOOD}{CRASH}"),
+        OneThatFails(build, f"{GOOD}[h0:7] [ 3] libxccl-mpi.so(+0x1f)\n{CRASH}"),
+    )
+    with pytest.warns(UserWarning, match="by the launcher's fault"):
+        lost.run(2, "mpi_local cuda")
+    ours.run(2, "mpi_local cuda")
+    assert (lost.runs, ours.runs) == (2, 1)
 
 
 def test_a_machine_that_stands_still():
