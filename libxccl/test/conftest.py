@@ -4,10 +4,13 @@
 Hundreds of jobs start here, each on one host. What the caller has set stays.
 """
 
+import atexit
 import json
 import os
 import re
+import shutil
 import signal
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -30,6 +33,13 @@ os.environ.setdefault("OMPI_MCA_btl_tcp_disable_family", "6")
 # said before a rank ends. Open MPI 5 has the launcher of PRRTE.
 os.environ.setdefault("OMPI_MCA_odls_base_sigkill_timeout", "0")
 os.environ.setdefault("PRTE_MCA_odls_base_sigkill_timeout", "0")
+
+# Open MPI 4.1 keeps the files of all jobs of a user in one folder, which the last job to end removes:
+# often under the feet of one that begins. Jobs of two runs of pytest, side by side, have two folders.
+JOBS = "OMPI_MCA_orte_tmpdir_base"
+if JOBS not in os.environ:
+    os.environ[JOBS] = tempfile.mkdtemp(prefix="xm-")
+    atexit.register(shutil.rmtree, os.environ[JOBS], ignore_errors=True)
 
 # A shell ignores these in what it starts in the background, as ci/test does, and every process below
 # would inherit that.

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """An MPI that does not start is no reason to leave its tests out in silence."""
 
+import os
+import re
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -126,6 +129,14 @@ def test_how_often_it_is_run(build):
         lost.run(2, "mpi_local cuda")
     ours.run(2, "mpi_local cuda")
     assert (lost.runs, ours.runs) == (2, 1)
+
+
+def test_files_of_jobs(openmpi):
+    """Another run of pytest has another folder for them."""
+    folder = dict(os.environ)["OMPI_MCA_orte_tmpdir_base"]
+    assert folder != tempfile.gettempdir()
+    result = openmpi.run(1, ["/usr/bin/env"], sim=None, preload=False)
+    assert result.lines(f"^PMIX_SERVER_TMPDIR={re.escape(folder)}/ompi"), result.out
 
 
 def test_a_machine_that_stands_still():
