@@ -13,6 +13,7 @@ import yaml
 
 TOP = Path(__file__).resolve().parents[1]
 RUN = TOP / "ci/run"
+TIMEOUT = 300  # of what takes seconds: other tests take this machine's cores
 GITLAB = TOP / ".gitlab-ci.yml"
 GITHUB = TOP / ".github/workflows/ci.yml"
 SCHEMAS = [
@@ -28,7 +29,7 @@ SCHEMAS = [
 def validate(schema, path):
     pytest.importorskip("check_jsonschema", reason="not installed; ci/bootstrap test does it")
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", schema, path]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
 
 
 @pytest.mark.parametrize(("schema", "path"), SCHEMAS)
@@ -41,7 +42,7 @@ def test_demo_in_a_folder_that_cannot_be_preloaded(tmp_path):
     """Said before anything is built."""
     env = {"PATH": "/usr/bin:/bin", "BUILD_DIR": str(tmp_path / "my build")}
     done = subprocess.run(
-        [TOP / "ci/demo"], env=env, capture_output=True, text=True, timeout=60, check=False
+        [TOP / "ci/demo"], env=env, capture_output=True, text=True, timeout=TIMEOUT, check=False
     )
     assert done.returncode == 1 and "with a blank or a colon; build elsewhere" in done.stderr
     assert not list(tmp_path.iterdir())
@@ -56,7 +57,7 @@ def test_schema_refuses(tmp_path):
 
 def render_templates(*arguments, top=TOP):
     command = [sys.executable, top / "ci/render_templates.py", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
 
 
 def test_templates_of_gitlab():
@@ -85,12 +86,16 @@ def test_templates_that_differ(tmp_path, path, old, new):
 
 def run(*arguments):
     return subprocess.run(
-        [RUN, *arguments], capture_output=True, text=True, timeout=30, check=False
+        [RUN, *arguments], capture_output=True, text=True, timeout=TIMEOUT, check=False
     )
 
 
 def stages():
     return [line.split(":")[0] for line in run("--list").stdout.splitlines()]
+
+
+def stage_body(stage):
+    return re.search(rf"^stage_{stage}\(\) \{{\n(.*?)^\}}", RUN.read_text(), re.M | re.S)[1]
 
 
 def test_stages_of_run():
@@ -110,7 +115,7 @@ def test_unknown_stage():
 
 def test_unknown_check():
     done = subprocess.run(
-        [TOP / "ci/lint", "spelling"], capture_output=True, text=True, timeout=30, check=False
+        [TOP / "ci/lint", "spelling"], capture_output=True, text=True, timeout=TIMEOUT, check=False
     )
     assert done.returncode == 1 and "unknown check 'spelling'" in done.stderr
     assert "shell_check" in done.stderr and "FAILED" not in done.stdout
@@ -151,8 +156,7 @@ def test_github_runs_every_stage():
 )
 def test_a_stage_without_namespaces_fails(tmp_path, stage, variable, tests):
     """All of its tests on several hosts would be skipped, and the stage green."""
-    body = re.search(rf"^stage_{stage}\(\) \{{\n(.*?)^\}}", RUN.read_text(), re.M | re.S)[1]
-    assert f"export {variable}=1" in body
+    assert f"export {variable}=1" in stage_body(stage)
     if not os.environ.get("XCCL_TEST_BUILD"):
         pytest.skip("nothing is built")
     fake_program(tmp_path / "unshare", "echo no namespaces >&2; exit 1\n")
@@ -161,11 +165,27 @@ def test_a_stage_without_namespaces_fails(tmp_path, stage, variable, tests):
     command = [sys.executable, "-m", "pytest", "-q", "-x", TOP / tests]
     for value, status in (("0", 0), ("1", 1)):
         done = subprocess.run(
-            command, env={**env, variable: value}, cwd=TOP, capture_output=True, text=True, timeout=200,
+            command, env={**env, variable: value}, cwd=TOP, capture_output=True, text=True, timeout=TIMEOUT,
             check=False,
         )  # fmt: skip
         assert done.returncode == status, done.stdout
         assert (f"{variable}=1, but there " in done.stdout) == bool(status)
+
+
+@pytest.mark.parametrize("stage", ["package", "spack"])
+def test_a_stage_that_installs_has_a_build(tmp_path, stage):
+    """Without one, all that is installed without a packager would be skipped, and the stage green."""
+    body = stage_body(stage)
+    assert re.search(r"^    release\n    export XCCL_REQUIRE_BUILD=1", body, re.M)
+    command = [sys.executable, "-m", "pytest", "-q", "-k", "moved"]
+    command += [TOP / "spack-repo/test/test_plain_install.py"]
+    for value, status in (("0", 0), ("1", 1)):
+        env = {**os.environ, "XCCL_TEST_BUILD": str(tmp_path), "XCCL_REQUIRE_BUILD": value}
+        done = subprocess.run(
+            command, env=env, cwd=TOP, capture_output=True, text=True, timeout=TIMEOUT, check=False
+        )
+        assert done.returncode == status, done.stdout
+        assert ("XCCL_REQUIRE_BUILD=1, but: nothing is built" in done.stdout) == bool(status)
 
 
 def skippable():
@@ -187,7 +207,7 @@ def test_a_skipped_stage_fails_on_neither(tmp_path, stage, status):
     fake_program(tmp_path / "ci/run", f'[ "$1" = {stage} ] && exit {status}\nexit 3\n')
     done = subprocess.run(
         ["sh", "-e", "-c", script.replace("${{ matrix.stage }}", stage)],
-        cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False,
+        cwd=tmp_path, capture_output=True, text=True, timeout=TIMEOUT, check=False,
     )  # fmt: skip
     skipped = skippable().get(stage) == status
     assert done.returncode == (0 if skipped else status), done.stderr
@@ -218,7 +238,7 @@ def test_nothing_needs_ninja(tmp_path):
     path = without_ninja(tmp_path / "bin")
     done = subprocess.run(
         [TOP / "ci/bootstrap", "--check", "build"],
-        env={"PATH": path}, capture_output=True, text=True, timeout=60, check=False,
+        env={"PATH": path}, capture_output=True, text=True, timeout=TIMEOUT, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     (tmp_path / "bin/cmake").unlink()
@@ -276,7 +296,7 @@ def test_an_old_cmake_is_refused(tmp_path, groups, version, told):
     fake_program(tmp_path / "bin/id", "echo 0\n")
     done = subprocess.run(
         [TOP / "ci/bootstrap", *groups],
-        env={"PATH": path}, capture_output=True, text=True, timeout=60, check=False,
+        env={"PATH": path}, capture_output=True, text=True, timeout=TIMEOUT, check=False,
     )  # fmt: skip
     assert (done.returncode, told in done.stderr) == (1 if told else 0, True), done.stderr
     assert not told or "pip install cmake" in done.stderr
