@@ -71,7 +71,7 @@ def bench(tree, verdict, status):
     env = {**os.environ, "VERDICT": verdict, "STATUS": str(status)}
     env.pop("BUILD_DIR", None)
     return subprocess.run(
-        [tree / "ci/bench"], env=env, capture_output=True, text=True, timeout=60, check=False
+        [tree / "ci/bench"], env=env, capture_output=True, text=True, timeout=300, check=False
     )
 
 

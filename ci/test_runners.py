@@ -45,7 +45,7 @@ def copied(folder, *names):
 def run(folder, *command, **env):
     env = {"PATH": f"{folder}/bin:{os.environ['PATH']}", "PYTHON": sys.executable, **env}
     done = subprocess.run(
-        command, cwd=folder, env=env, capture_output=True, text=True, timeout=60, check=False
+        command, cwd=folder, env=env, capture_output=True, text=True, timeout=300, check=False
     )
     return done.returncode, done.stdout + done.stderr
 
