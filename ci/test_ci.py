@@ -113,6 +113,14 @@ def test_unknown_stage():
     assert "stage lint" not in done.stdout
 
 
+@pytest.mark.parametrize("name", ["", "l.nt"])
+def test_no_name_of_a_stage(name):
+    """As from a variable that is not set; and a name is no pattern."""
+    done = run(name)
+    assert done.returncode == 1 and f"unknown stage '{name}'" in done.stderr
+    assert run().returncode == 0 and "usage: " in run().stdout
+
+
 def test_unknown_check():
     done = subprocess.run(
         [TOP / "ci/lint", "spelling"], capture_output=True, text=True, timeout=TIMEOUT, check=False
