@@ -160,11 +160,16 @@ def test_github_runs_every_stage():
     [
         ("slurm", "XCCL_REQUIRE_SLURM", "libxccl/test/launch/test_launch_slurm.py"),
         ("mpi", "XCCL_REQUIRE_HOSTS", "libxccl/test/mpi/hosts/test_nodes.py"),
+        ("package", "XCCL_REQUIRE_OFFLINE", "spack-repo/test/test_offline.py"),
+        ("easybuild", "XCCL_REQUIRE_OFFLINE", "spack-repo/test/test_offline.py"),
+        ("spack", "XCCL_REQUIRE_OFFLINE", "spack-repo/test/test_offline.py"),
     ],
 )
 def test_a_stage_without_namespaces_fails(tmp_path, stage, variable, tests):
     """All of its tests on several hosts would be skipped, and the stage green."""
-    assert f"export {variable}=1" in stage_body(stage)
+    assert re.search(rf"^    export .*\b{variable}=1", stage_body(stage), re.M)
+    workflow = yaml.safe_load(GITHUB.read_text())["jobs"]["stage"]
+    assert f'"{stage}"' in workflow["container"]["options"].split("--cap-add SYS_ADMIN")[0]
     if not os.environ.get("XCCL_TEST_BUILD"):
         pytest.skip("nothing is built")
     fake_program(tmp_path / "unshare", "echo no namespaces >&2; exit 1\n")
@@ -177,14 +182,14 @@ def test_a_stage_without_namespaces_fails(tmp_path, stage, variable, tests):
             check=False,
         )  # fmt: skip
         assert done.returncode == status, done.stdout
-        assert (f"{variable}=1, but there " in done.stdout) == bool(status)
+        assert (f"{variable}=1, but" in done.stdout) == bool(status)
 
 
-@pytest.mark.parametrize("stage", ["package", "spack"])
+@pytest.mark.parametrize("stage", ["package", "spack", "easybuild"])
 def test_a_stage_that_installs_has_a_build(tmp_path, stage):
     """Without one, all that is installed without a packager would be skipped, and the stage green."""
     body = stage_body(stage)
-    assert re.search(r"^    release\n    export XCCL_REQUIRE_BUILD=1", body, re.M)
+    assert re.search(r"^    release$(?s:.*)^    export .*\bXCCL_REQUIRE_BUILD=1", body, re.M)
     command = [sys.executable, "-m", "pytest", "-q", "-k", "moved"]
     command += [TOP / "spack-repo/test/test_plain_install.py"]
     for value, status in (("0", 0), ("1", 1)):

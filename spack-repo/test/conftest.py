@@ -20,6 +20,11 @@ def needed(missing, variable):
 
 
 @pytest.fixture(scope="session")
+def need():
+    return needed
+
+
+@pytest.fixture(scope="session")
 def spack():
     """A real Spack; skips, or fails where XCCL_REQUIRE_SPACK=1, when something is missing."""
     needed(spack_sandbox.missing(), "XCCL_REQUIRE_SPACK")

@@ -64,8 +64,9 @@ def changes(before, script, prefix, **environment):
 
 
 def of_lmod(request, environment):
-    if not sandbox.LMOD_INIT.exists():
-        pytest.skip(f"Lmod is not installed (no {sandbox.LMOD_INIT}): apt install lmod")
+    missing = f"Lmod is not installed (no {sandbox.LMOD_INIT}): apt install lmod"
+    there = sandbox.LMOD_INIT.exists()
+    request.getfixturevalue("need")("" if there else missing, "XCCL_REQUIRE_LMOD")
     prefix = request.getfixturevalue("plain")
     tree = prefix / "share" / "xccl" / "modulefiles"
     before = f"{stand_ins('OpenMPI', 'NCCL')}; module use {tree}"
@@ -120,3 +121,13 @@ def test_the_reference_says_something(request):
     assert (wanted["XCCL_SITE"], wanted["XCCL_ROUTE"]) == ("sim", "xccl")
     assert wanted["OMPI_MCA_coll_ucc_enable"] == "0"
     assert entries(wanted["PATH"]) == ["@/bin"]
+
+
+def test_without_lmod(request, monkeypatch, tmp_path):
+    """A stage that installed it does not skip all of the above."""
+    monkeypatch.setattr(sandbox, "LMOD_INIT", tmp_path / "none")
+    for value, end in (("0", pytest.skip.Exception), ("1", pytest.fail.Exception)):
+        monkeypatch.setenv("XCCL_REQUIRE_LMOD", value)
+        with pytest.raises((pytest.skip.Exception, pytest.fail.Exception)) as ended:
+            of_lmod(request, {})
+        assert ended.type is end and "Lmod is not installed" in str(ended.value)
