@@ -384,7 +384,11 @@ def start_failure(mpi, tries=3):
 
 
 def pick(mpis, name):
-    """The MPI. Without it the test is skipped; where it is there and does not start, it fails."""
+    """The MPI. Without it the test is skipped; where it does not start, or XCCL_REQUIRE_MPI names it, it fails."""
+    if name not in mpis and name in os.environ.get("XCCL_REQUIRE_MPI", "").split(","):
+        pytest.fail(
+            f"XCCL_REQUIRE_MPI={name}, but xccl was built without it, or it is not installed"
+        )
     if name not in mpis:
         pytest.skip(f"{name}: it is not installed, or xccl was built without it")
     if isinstance(mpis[name], str):

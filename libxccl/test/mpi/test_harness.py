@@ -52,9 +52,14 @@ def test_never_starts():
         pick({"openmpi": why}, "openmpi")
 
 
-def test_not_installed():
-    with pytest.raises(pytest.skip.Exception, match="mpich: it is not installed"):
+@pytest.mark.parametrize(
+    ("required", "end"), [("", "skip"), ("openmpi,mpich43", "skip"), ("openmpi,mpich", "fail")]
+)
+def test_not_installed(monkeypatch, required, end):
+    monkeypatch.setenv("XCCL_REQUIRE_MPI", required)
+    with pytest.raises((pytest.skip.Exception, pytest.fail.Exception)) as ended:
         pick({}, "mpich")
+    assert ended.type is getattr(pytest, end).Exception and "not installed" in str(ended.value)
 
 
 def test_another_library(tmp_path, monkeypatch):
