@@ -77,6 +77,7 @@ static xcclResult_t post_digest(struct xm_comm *xm, int kind, const struct xc_de
         return xm_agreement_failed("MPI_Iallreduce");
     }
     xm->checkin.digest = true;
+    xc_trace("%d ranks say what they have by words of all together", xm->size);
     begin(xm, kind);
     return xcclSuccess;
 }

@@ -6,9 +6,10 @@ import pytest
 pytestmark = pytest.mark.release_only
 LAYOUT = "33+33"
 RANKS = 66
+TOGETHER = "ranks say what they have by words of all together"
 TIMEOUT = 240
 # Each rank has a device of its own; short waits, as the ranks share the processors.
-DEVICES = {"XCCL_SIM": "cuda:33", "XCCL_LOG": "info"}
+DEVICES = {"XCCL_SIM": "cuda:33", "XCCL_LOG": "trace"}
 
 
 def alike(across):
@@ -16,6 +17,7 @@ def alike(across):
     assert result.status == 0 and len(result.lines("all rounds good")) == RANKS, result.out
     assert result.lines(rf"on {RANKS} ranks: ccl \("), result.out
     assert not result.lines("no direct path|warning:"), result.out
+    assert result.lines(f" {RANKS} {TOGETHER}"), result.out
 
 
 def unlike(across):
@@ -30,6 +32,13 @@ def unlike(across):
 def test_path(across_openmpi):
     """They are alike: so all know the setting, and the vendor's library carries the calls."""
     alike(across_openmpi)
+
+
+def test_not_so_many(across_openmpi):
+    """Up to 64 ranks each says all."""
+    result = across_openmpi.run("32+32", "mpi_loop cuda 3", timeout=TIMEOUT, env=DEVICES)
+    assert result.status == 0 and len(result.lines("all rounds good")) == 64, result.out
+    assert not result.lines(TOGETHER), result.out
 
 
 def test_unlike(across_mpich):
