@@ -2,6 +2,7 @@
 """Messages from device memory to ranks of other nodes, in pieces."""
 
 import json
+import re
 
 import pytest
 from hosts import HostsMpi
@@ -9,6 +10,7 @@ from test_random import seed
 
 pytestmark = pytest.mark.release_only
 TIMEOUT = 60
+WORLD = "MPI_COMM_WORLD"
 THREADS = {"XCCL_THREADS": "multiple"}
 PIECES = {**THREADS, "XCCL_PIPELINE": "65536", "XCCL_PIPELINE_PIECE": "16384"}
 SMALL = {**THREADS, "XCCL_PIPELINE": "4096", "XCCL_PIPELINE_PIECE": "4096"}
@@ -32,6 +34,16 @@ def go(across, layout, command, env):
 @pytest.mark.parametrize("case", CASES)
 def test_pipeline(across, case):
     go(across, "1+1", f"mpi_pipeline cuda {case} pipelined", PIECES)
+
+
+@pytest.mark.parametrize("piece", [16384, 70000])
+def test_size_of_pieces(across_openmpi, piece):
+    env = {**PIECES, "XCCL_PIPELINE_PIECE": str(piece), "XCCL_LOG": "trace"}
+    result = go(across_openmpi, "1+1", "mpi_pipeline cuda sizes pipelined", env)
+    said = rf"(\d+) bytes from device memory go to rank \d of {WORLD} in (\d+) pieces"
+    seen = [(int(size), int(pieces)) for size, pieces in re.findall(said, result.out)]
+    assert max(pieces for _, pieces in seen) > 1, result.out
+    assert all(pieces == -(-size // piece) for size, pieces in seen), seen
 
 
 def test_tags_come_again(across_openmpi):
