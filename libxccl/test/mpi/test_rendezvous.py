@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Messages that stay in device memory until their receivers fetch them."""
 
+import re
+
 import pytest
 from mpi_harness import PATHS, pick
 
@@ -340,6 +342,21 @@ def test_long_both_ways(mpi, build, ways, written):
         if wrote:
             break
     assert wrote == written, result.out
+
+
+@pytest.mark.release_only
+def test_written_by_default(family, build):
+    """One message at a time is written by a sender that looks at it, from 512 KiB and below 4 MiB."""
+    words = ["--msg", "latency", "--min", "256k", "--max", "4m", "--factor", "2"]
+    command = [str(build.stage / "bin/xccl-perf"), *words, "--max-time", "0.1"]
+    written, wanted = set(), {1 << 19, 1 << 20, 1 << 21}
+    for _ in range(MOST_TRIES):
+        result = family.run(2, command, sim="cuda:2", env={"XCCL_LOG": "trace"}, timeout=TIMEOUT)
+        assert result.status == 0, result.out
+        written |= set(map(int, re.findall(r"(\d+) bytes were written by their", result.out)))
+        if written >= wanted:
+            break
+    assert written == wanted, result.out
 
 
 def test_write_refused(openmpi):
