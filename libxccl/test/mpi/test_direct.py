@@ -403,6 +403,17 @@ def test_vectors_of_requests(family, case, ranks, form, path):
     family.run(ranks, command, sim="cuda:4", env=env, timeout=60).good()
 
 
+@pytest.mark.release_only
+@pytest.mark.parametrize("launch", ["now", "met"])
+def test_vectors_at_once(openmpi, launch):
+    """Enqueued in the call, they cannot wait for others' counts."""
+    env = {**VECTORS, "XCCL_LAUNCH": launch}
+    result = run(openmpi, 2, "mpi_vectors drawn any nonblocking", **env)
+    result.good()
+    shown = result.lines("the ranks show their counts when all have come")
+    assert bool(shown) == (launch == "met"), result.out
+
+
 @pytest.mark.each_value
 @pytest.mark.parametrize("ranks", [2, 3, pytest.param(4, marks=pytest.mark.release_only)])
 @pytest.mark.parametrize("case", ["orders", "changes", "unlike", "managed", "freed"])
@@ -557,6 +568,20 @@ def test_turns(openmpi):
     assert result.lines("ranks 0 and 2 use the same device; give each rank"), result.out
     said = result.lines("info: ranks share a device that gives its processes turns")
     assert said and all("xccl[0]" in line for line in said), result.out
+
+
+@pytest.mark.release_only
+@pytest.mark.parametrize("least", [1 << 20, 1 << 21])
+def test_turns_from(openmpi, build, least):
+    """XCCL_DIRECT_TURNS says which calls are long; 1 MiB by default."""
+    words = "--coll allreduce --min 256k --max 4m --factor 2 --iters 3"
+    command = [build.stage / "bin/xccl-perf", *words.split()]
+    env = {**TURNS, **({} if least == 1 << 20 else {"XCCL_DIRECT_TURNS": str(least)})}
+    result = openmpi.run(2, command, sim="cuda:1", env=env)
+    assert result.status == 0, result.out
+    seen = {(size, path) for coll, size, path, _ in choices(result) if coll == "allreduce"}
+    sizes = [1 << power for power in range(18, 23)]
+    assert seen == {(size, "direct" if size >= least else "mpi-staged") for size in sizes}, seen
 
 
 def test_turns_are_the_reason(openmpi, tmp_path):

@@ -3,8 +3,9 @@
  * Collectives whose blocks have counts and places of their own: short and long ones, that begin at
  * any byte, in any order, with gaps between them, and on each rank another way. Every byte is
  * compared, those of the gaps too.
- * Usage: mpi_vectors cuda|rocm|none drawn|long|mismatch|fetched [PATH that they take [FORM]]
- * FORM: nonblocking or persistent, of those whose counts only their ranks know.
+ * Usage: mpi_vectors cuda|rocm|none drawn|long|mismatch|fetched [PATH [FORM]]
+ * PATH: that they take, or any. FORM: nonblocking or persistent, of those whose counts only their
+ * ranks know.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -519,7 +520,7 @@ int main(int argc, char **argv)
                                                  {NULL, NULL}};
 
     mt_begin(&argc, &argv, true);
-    expected_path = (argc > 3) ? argv[3] : NULL;
+    expected_path = ((argc > 3) && (strcmp(argv[3], "any") != 0)) ? argv[3] : NULL;
     if (argc > 4) {
         form = (strcmp(argv[4], "persistent") == 0) ? PERSISTENT : NONBLOCKING;
     }
