@@ -11,5 +11,7 @@ typedef void (*fake_clear_t)(void);
 typedef void (*fake_fail_t)(const char *symbol, int result);
 /* Let ncclAllReduce wait until some thread calls ncclCommAbort. */
 typedef void (*fake_block_t)(int on);
+/* Does it wait? */
+typedef int (*fake_waits_t)(void);
 
 #endif

@@ -37,6 +37,7 @@ API const char *fake_get(int i);
 API void        fake_clear(void);
 API void        fake_fail(const char *symbol, int result);
 API void        fake_block(int on);
+API int         fake_waits(void);
 
 int fake_count(void)
 {
@@ -62,6 +63,11 @@ void fake_fail(const char *symbol, int result)
 void fake_block(int on)
 {
     blocking = on;
+}
+
+int fake_waits(void)
+{
+    return __atomic_load_n(&blocking, __ATOMIC_ACQUIRE) == 2;
 }
 
 static int note(const char *symbol, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

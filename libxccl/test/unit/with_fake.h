@@ -16,6 +16,7 @@ static fake_get_t   fake_get;
 static fake_clear_t fake_clear;
 static fake_fail_t  fake_fail;
 static fake_block_t fake_block;
+static fake_waits_t fake_waits;
 
 static void *reach(void *handle, const char *name)
 {
@@ -44,6 +45,7 @@ static void use_fake(const char *fakes, const char *folder, const char *file)
     *(void **)&fake_clear = reach(handle, "fake_clear");
     *(void **)&fake_fail = reach(handle, "fake_fail");
     *(void **)&fake_block = reach(handle, "fake_block");
+    *(void **)&fake_waits = reach(handle, "fake_waits");
 }
 
 /* One call of the vendor's library was made, this one. */
