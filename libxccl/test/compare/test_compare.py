@@ -607,3 +607,11 @@ class TestPublished:
         """1 GB in 18.23 ms on 8 ranks are 96 GB/s on the bus, near the peak of 100 that the text names."""
         point = {"coll": "allreduce", "bytes": 10**9, "us": 18230.13, "ranks": 8}
         assert published.busbw(point) == pytest.approx(96.0, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("rounds", "said"), [(5, "Below six rounds"), (6, "so the difference is")]
+)
+def test_how_sure_the_numbers_are(rounds, said):
+    result = {"results": [{"samples_us": dict.fromkeys(range(rounds), 1.0)}]}
+    assert said in list(table.intervals(result))[-1]

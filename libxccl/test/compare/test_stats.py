@@ -21,6 +21,7 @@ def test_median_interval():
 
 def test_few_samples_have_no_interval_of_95_percent():
     assert stats.median_interval([1, 2, 3, 4, 5]).level == pytest.approx(1 - 2 / 32)
+    assert stats.median_interval([3, 1]) == (2, 1, 3, 0.5)
     assert stats.median_interval([7]) == (7, None, None, None)
 
 
@@ -52,6 +53,12 @@ def test_apart_and_equal():
     assert apart.p == pytest.approx(2 / 924) == apart.least_p
     assert apart.low > 1
     assert stats.compare([3.0] * 6, [3.0] * 6) == (1, 1, 1, 1, pytest.approx(2 / 924))
+
+
+def test_rounds_that_tell_one_difference():
+    """Two samples of four values that do not overlap have p = 2/70."""
+    assert [stats.rounds_for(n, 0.05) for n in (1, 10)] == [4, 6]
+    assert stats.rounds_for(1, 2 / 70) == 4
 
 
 def test_interval_and_test_agree():

@@ -669,6 +669,14 @@ def test_huge_size(job, look):
     assert cause.startswith("ranks 4-2147483647 of 2147483648 left no readable file")
 
 
+@pytest.mark.parametrize("more", [0, 1, 2])
+def test_unreadable_files_are_bounded(more):
+    files = [(f"file{number}", "no reason") for number in range(hang.MAX_FILES + more)]
+    found = [str(one) for one in hang.check_files([], files, 0)]
+    assert len(found) == hang.MAX_FILES + (more > 0)
+    assert [f"{more} more" in text for text in found[hang.MAX_FILES :]] == [True] * (more > 0)
+
+
 def test_findings_are_bounded(look, tmp_path):
     run = Run(tmp_path, size=2)
     for number in range(200):
