@@ -67,7 +67,7 @@ def runs(tmp_path_factory):
         env=env,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -38,7 +38,7 @@ def build(top):
         env={"PATH": "/usr/bin:/bin", "BUILD_DIR": str(top / "build")},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     return done.returncode, done.stdout + done.stderr

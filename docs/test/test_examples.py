@@ -60,7 +60,7 @@ def compiled(build, mpi, folder, compiler, source, *flags, runtime="cuda"):
         list(map(str, command)),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
         cwd=folder,
     )  # Fortran's module files land in the folder, too

@@ -24,10 +24,11 @@ DOCS = TOP / "docs"
 sys.path[:0] = [str(TOP / "libxccl/test"), str(TOP / "libxccl/test/mpi")]
 
 import mpi_harness  # noqa: E402
+from running_clock import communicate  # noqa: E402
 
 NOT_RUN = yaml.safe_load(Path(__file__).with_name("not_run.yaml").read_text(encoding="utf-8"))
 PAGES = [TOP / "README.md", *sorted(DOCS.rglob("*.md"))]
-SECONDS = 100  # of one page, on a crowded machine; a command takes about one
+SECONDS = 100  # of one page, that a crowded machine ran; a command takes about one
 
 # Tools that say by their status what they found. Wrong options are 2 everywhere.
 STATUSES = {r"\bxccl-doctor\b": (0, 1, 3), r"\bxccl-tune --(check|compare)\b": (0, 1)}
@@ -180,7 +181,7 @@ def run(text, folder, mpi):
             stdin=subprocess.DEVNULL, stdout=output, stderr=output,
         )  # fmt: skip
         try:
-            shell.wait(timeout=SECONDS)
+            communicate(shell, SECONDS)
         except subprocess.TimeoutExpired:
             output.write(f"\nended after {SECONDS} s\n")
         finally:
