@@ -8,11 +8,12 @@
  * gap    rank 0 finds the element behind its first block written to (allgatherv, host memory)
  * repeat rank 0 sends the first of its messages again instead of those after it (non-blocking)
  * corner, inside  rank 1 finds that element of its block written to (halo exchanges, host memory)
- * hang   rank 1 never comes back
+ * hang   rank 1 never comes back; it makes the file that FAULTY_HANGS names
  * moves  an allreduce that took the direct path is the last that does
  */
 #include <dlfcn.h>
 #include <mpi.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -30,6 +31,17 @@ static int my_rank(void)
 
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     return rank;
+}
+
+static void hang(void)
+{
+    const char *name = getenv("FAULTY_HANGS");
+    FILE       *file = (name != NULL) ? fopen(name, "w") : NULL;
+
+    if (file != NULL) {
+        fclose(file);
+    }
+    pause();
 }
 
 /* On all ranks alike: a call that took the direct path is the last that does. */
@@ -53,7 +65,7 @@ MPI_Allreduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op
 
     *(void **)&next = dlsym(RTLD_NEXT, "MPI_Allreduce");
     if (fault_is("hang") && (my_rank() == 1)) {
-        pause();
+        hang();
     }
     int status = next(send, recv, count - short_by, type, op, comm);
     if (fault_is("flip") && (my_rank() == 1) && (count > 0)) {

@@ -364,13 +364,13 @@ def test_second_signal(faulty_library, mpi, tmp_path):
         *("sh", "-c", f'{inner} export {preload}; exec "$@"', "sh"),
         *(mpi.stage.bin / "xccl-tune", "--output", tmp_path / "t", *QUICK, "--coll", "allreduce"),
     ]
-    env = mpi.stage.environment({"FAULTY": "hang"})
+    env = mpi.stage.environment({"FAULTY": "hang", "FAULTY_HANGS": str(tmp_path / "hangs")})
     with subprocess.Popen([str(word) for word in command], env=env) as job:
         try:
             wait_for(lambda: (tmp_path / "t/state").exists() and (tmp_path / "pid.1").exists())
             pid = int((tmp_path / "pid.1").read_text())
             wait_for(lambda: handles_sigterm(pid))
-            time.sleep(1)  # in the call
+            wait_for((tmp_path / "hangs").exists)
             for _ in range(2):
                 os.kill(pid, signal.SIGTERM)
             with pytest.raises(subprocess.TimeoutExpired):
