@@ -129,6 +129,33 @@ def test_unknown_check():
     assert "shell_check" in done.stderr and "FAILED" not in done.stdout
 
 
+def begin_like(pattern):
+    """Files of the tree without a suffix that begin so."""
+    listed = subprocess.run(
+        ["git", "ls-files"], cwd=TOP, capture_output=True, text=True, check=True
+    )
+    paths = [TOP / path for path in listed.stdout.splitlines() if "." not in Path(path).name]
+    first = {path: path.read_bytes().split(b"\n")[0] for path in paths if path.is_file()}
+    return {path for path, line in first.items() if re.match(pattern, line)}
+
+
+def test_programs_without_a_suffix_are_linted(tmp_path):
+    """Also those in a folder with a dot, like .ci."""
+    ruff = Path(sys.executable).with_name("ruff")
+    if not (TOP / ".git").exists() or not ruff.exists():
+        pytest.skip("not a git checkout, or no ruff")
+    command = [ruff, "check", "--show-files", "--no-cache", "."]
+    shown = subprocess.run(command, cwd=TOP, capture_output=True, text=True, check=True).stdout
+    template = TOP / "libxccl/tools/python-tool"
+    assert begin_like(rb"#!.*python") - set(map(Path, shown.splitlines())) == {template}
+    fake_program(tmp_path / "shellcheck", f'printf "%s\\n" "$@" >>{tmp_path}/files\n')
+    env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    subprocess.run([TOP / "ci/lint", "shell_check"], env=env, check=True, timeout=TIMEOUT)
+    checked = {TOP / path for path in (tmp_path / "files").read_text().splitlines()}
+    scripts = begin_like(rb"#!(/bin/|/usr/bin/env )(sh|bash|dash)")
+    assert TOP / ".ci/run" in scripts and scripts <= checked
+
+
 def test_scripts_exist():
     called = set(re.findall(r"(?<![\w/])((?:ci|docs|libxccl)/[\w./-]+)", RUN.read_text()))
     assert len(called) > 10
