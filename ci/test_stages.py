@@ -29,12 +29,12 @@ def tree(tmp_path):
     return tmp_path
 
 
-def calls(tree, *command, fail_at=0):
+def calls(tree, *command, fail_at=0, bootstrap="no"):
     """The status, and what was called."""
     called = tree / "called"
     called.unlink(missing_ok=True)
     env = {"CALLED": str(called), "FAIL_AT": str(fail_at), "SPACK_PYTHON": "python3"}
-    status, out = run(tree, *command, BOOTSTRAP="no", **env)
+    status, out = run(tree, *command, BOOTSTRAP=bootstrap, **env)
     return status, called.read_text().splitlines() if called.exists() else out
 
 
@@ -45,6 +45,19 @@ def test_a_stage_fails_with_each_command(tree, stage):
     for number, command in enumerate(called, 1):
         status, _ = calls(tree, "ci/run", stage, fail_at=number)
         assert status != 0, command
+
+
+@pytest.mark.parametrize("stage", ["unit", "modules", "slurm", "spack", "easybuild"])
+def test_shells_and_lmod_are_installed(tree, stage):
+    """Where tests run in them; without them those skip."""
+    assert calls(tree, "ci/run", stage, bootstrap="yes")[1][0] == "bootstrap build test sites"
+
+
+def test_no_mpi_is_missing(tree):
+    """In the stage of MPI, what is not there fails (mpi_harness.py)."""
+    program(tree / ".venv/bin/python", '#!/bin/sh\necho "$XCCL_REQUIRE_MPI" >>"$CALLED"\n')
+    required = calls(tree, "ci/run", "mpi")[1][-1]
+    assert set(required.split(",")) == {"openmpi", "mpich", "openmpi5", "mpich43"}
 
 
 def test_what_every_system_can_call(tree):
