@@ -138,6 +138,8 @@ def test_how_often_it_is_run(build):
 
 def test_files_of_jobs(openmpi):
     """Another run of pytest has another folder for them."""
+    if openmpi.library_path:
+        pytest.skip("another Open MPI may know no such variable")
     folder = dict(os.environ)["OMPI_MCA_orte_tmpdir_base"]
     assert folder != tempfile.gettempdir()
     result = openmpi.run(1, ["/usr/bin/env"], sim=None, preload=False)
