@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="564ff758dc84b323f093e85376cb2c6ecb01adad6e1bdddb2eeb672af2b06c8f")
+    version("0.1.0", sha256="200c140d4f7993e5438d3d18818a69738affc54b3d0a55cf469ef2b0a303527b")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
