@@ -6,7 +6,8 @@ from pathlib import Path
 
 from .load import Fault
 
-COLLECTIVES = Path(__file__).resolve().parents[3] / "libxccl/src/base/collectives.h"
+BASE = Path(__file__).resolve().parents[3] / "libxccl/src/base"
+COLLECTIVES = BASE / "collectives.h"
 MEMORY = ("cuda", "rocm", "cuda_managed", "rocm_managed", "hpu")
 PATHS = ("mpi", "ccl", "direct", "staged")
 RANGE = "lo-hi, as 2-8 or 2-inf, one number, or *"
@@ -22,6 +23,14 @@ TEXTS = {
     "raw": 511,
     "gpu": 511,
 }
+
+
+def libraries():
+    """Names of the vendors' libraries, from the list that the library is made of."""
+    text = (BASE / "libraries.h").read_text(encoding="utf-8")
+    return re.findall(r'"(\w+)"', re.search(r"names\[\] = \{([^}]*)\}", text)[1])
+
+
 VERSION = r"\d{1,6}(\.\d{1,6}){0,2}"
 # {setting: (pattern, what is allowed)}
 FORMS = {
@@ -30,8 +39,8 @@ FORMS = {
         "the day, as 2026-11-22, or nobody",
     ),
     "ccl": (
-        rf"(nccl|rccl|msccl)([ \t]+(\*|{VERSION}(-({VERSION}|inf))?))?",
-        "nccl, rccl or msccl, and versions if not all, as nccl 2.27-2.28.3",
+        rf"({'|'.join(libraries())})([ \t]+(\*|{VERSION}(-({VERSION}|inf))?))?",
+        f"{', '.join(libraries())}, and versions if not all, as nccl 2.27-2.28.3",
     ),
     "network": (r"fabric|tcp|\*", "fabric, tcp, *"),
     "mpi": (r"gpu-aware|staged|\*", "gpu-aware, staged, *"),
