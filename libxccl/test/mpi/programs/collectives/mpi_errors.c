@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "calls.h"
+#include "support.h"
 
 enum { COUNT = 4, BYTES = 1 << 16 };
 
@@ -102,14 +103,6 @@ static void count_and_return(MPI_Comm *comm, int *code, ...)
     handled++;
 }
 
-static int class_of(int code)
-{
-    int class;
-
-    PMPI_Error_class(code, &class);
-    return class;
-}
-
 static void expect(bool good, const char *what, enum mt_coll coll, bool large, int class)
 {
     static const char *const names[] = {
@@ -170,10 +163,10 @@ static void try_one(const struct wrong *wrong, enum mt_coll coll, bool large, MP
     wrong->spoil(&reference);
     wrong->spoil(&a);
     handled = 0;
-    int expected = class_of(mt_call(coll, true, large, &reference));
+    int expected = mt_class_of(mt_call(coll, true, large, &reference));
     int handled_before = handled;
     handled = 0;
-    int class = class_of(mt_call(coll, false, large, &a));
+    int class = mt_class_of(mt_call(coll, false, large, &a));
     expect(class == expected, wrong->name, coll, large, class);
     expect(handled == handled_before, "calls of the error handler", coll, large, class);
 }

@@ -19,14 +19,6 @@ static int other(void)
     return 1 - mt_rank();
 }
 
-static int class_of(int code)
-{
-    int class = 0;
-
-    MPI_Error_class(code, &class);
-    return class;
-}
-
 /* ---- a window's rank that is nobody: nothing is written here either ---- */
 
 static void expect_untouched(int *buffer, const char *what)
@@ -145,8 +137,8 @@ static void case_truncated(void)
     if (mt_rank() == 0) {
         int code = MPI_Sendrecv(in, LONG, MPI_INT, 1, TAG, out, COUNT / 2, MPI_INT, 1, TAG,
                                 MPI_COMM_WORLD, &status);
-        mt_expect(class_of(code) == MPI_ERR_TRUNCATE, "class %d of a message that is too long",
-                  class_of(code));
+        mt_expect(mt_class_of(code) == MPI_ERR_TRUNCATE, "class %d of a message that is too long",
+                  mt_class_of(code));
     } else {
         int *longer = calloc(COUNT, sizeof(int));
         MPI_Send(longer, COUNT, MPI_INT, 0, TAG, MPI_COMM_WORLD);
@@ -173,7 +165,8 @@ static int wait_for_too_long(int way, MPI_Request *request)
         return MPI_Waitany(1, request, &index, &status);
     default:
         code = MPI_Waitsome(1, request, &outcount, &index, &status);
-        mt_expect(class_of(code) == MPI_ERR_IN_STATUS, "MPI_Waitsome: class %d", class_of(code));
+        mt_expect(mt_class_of(code) == MPI_ERR_IN_STATUS, "MPI_Waitsome: class %d",
+                  mt_class_of(code));
         return status.MPI_ERROR;
     }
 }
@@ -193,7 +186,8 @@ static void receive_too_long(int way)
         MPI_Recv_init(buffer, LITTLE / 2, MPI_INT, 0, TAG, MPI_COMM_WORLD, &request);
         MPI_Start(&request);
         int code = wait_for_too_long(way, &request);
-        mt_expect(class_of(code) == MPI_ERR_TRUNCATE, "way %d: class %d", way, class_of(code));
+        mt_expect(mt_class_of(code) == MPI_ERR_TRUNCATE, "way %d: class %d", way,
+                  mt_class_of(code));
         if (request != MPI_REQUEST_NULL) {
             MPI_Request_free(&request);
         }
@@ -258,7 +252,8 @@ static void case_much_too_long(void)
             MPI_Ssend(buffer, (way % 2 == 0) ? LONG : COUNT, MPI_INT, 1, TAG, MPI_COMM_WORLD);
         } else {
             int code = receive_shortly(way, buffer, pairs, &status);
-            mt_expect(class_of(code) == MPI_ERR_TRUNCATE, "way %d: class %d", way, class_of(code));
+            mt_expect(mt_class_of(code) == MPI_ERR_TRUNCATE, "way %d: class %d", way,
+                      mt_class_of(code));
         }
         mt_free(MT_DEVICE, buffer);
     }
@@ -281,7 +276,7 @@ static void case_freed(void)
         MPI_Irecv(buffer, COUNT, MPI_INT, 0, TAG, comm, &request);
     }
     MPI_Comm_free(&comm);
-    int class = class_of(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    int class = mt_class_of(MPI_Wait(&request, MPI_STATUS_IGNORE));
     mt_expect(class == ((mt_rank() == 0) ? MPI_SUCCESS : MPI_ERR_TRUNCATE), "class %d", class);
     mt_free(MT_DEVICE, buffer);
 }
@@ -300,7 +295,7 @@ static void case_error_field(void)
     } else {
         status.MPI_ERROR = MT_UNTOUCHED;
         int code = MPI_Recv(out, COUNT / 2, MPI_INT, 0, TAG, MPI_COMM_WORLD, &status);
-        mt_expect(class_of(code) == MPI_ERR_TRUNCATE, "class %d", class_of(code));
+        mt_expect(mt_class_of(code) == MPI_ERR_TRUNCATE, "class %d", mt_class_of(code));
         mt_expect(status.MPI_ERROR == MT_UNTOUCHED, "MPI_ERROR became %d", status.MPI_ERROR);
     }
     mt_free(MT_DEVICE, in);
@@ -404,7 +399,7 @@ static void case_gone(void)
 
 static void expect_too_long(int code, int tag, const MPI_Status *status, const char *how)
 {
-    mt_expect(class_of(code) == MPI_ERR_TRUNCATE, "%s: class %d", how, class_of(code));
+    mt_expect(mt_class_of(code) == MPI_ERR_TRUNCATE, "%s: class %d", how, mt_class_of(code));
     if (status != NULL) {
         mt_expect((status->MPI_SOURCE == 0) && (status->MPI_TAG == tag), "%s: from %d, tag %d", how,
                   status->MPI_SOURCE, status->MPI_TAG);

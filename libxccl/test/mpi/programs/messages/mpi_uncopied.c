@@ -15,14 +15,6 @@ static int other(void)
     return 1 - mt_rank();
 }
 
-static int class_of(int code)
-{
-    int class = 0;
-
-    MPI_Error_class(code, &class);
-    return class;
-}
-
 static int handled;
 
 static void count_error(MPI_Comm *comm, int *code, ...)
@@ -44,7 +36,8 @@ static int complete(int way, MPI_Request requests[2])
     switch (way) {
     case BY_WAITALL:
         code = MPI_Waitall(2, requests, statuses);
-        mt_expect(class_of(code) == MPI_ERR_IN_STATUS, "MPI_Waitall: class %d", class_of(code));
+        mt_expect(mt_class_of(code) == MPI_ERR_IN_STATUS, "MPI_Waitall: class %d",
+                  mt_class_of(code));
         mt_expect(statuses[1].MPI_ERROR == MPI_SUCCESS, "the other request failed, too");
         return statuses[0].MPI_ERROR;
     case BY_WAITANY:
@@ -53,7 +46,7 @@ static int complete(int way, MPI_Request requests[2])
         while ((code == MPI_SUCCESS) && (outcount == 0)) {
             code = MPI_Testsome(1, requests, &outcount, indices, statuses);
         }
-        return (class_of(code) == MPI_ERR_IN_STATUS) ? statuses[0].MPI_ERROR : MPI_SUCCESS;
+        return (mt_class_of(code) == MPI_ERR_IN_STATUS) ? statuses[0].MPI_ERROR : MPI_SUCCESS;
     default:
         return MPI_Wait(requests, MPI_STATUS_IGNORE);
     }

@@ -20,14 +20,6 @@ typedef int look_some(int, const MPI_Request *, int *, int *, MPI_Status *);
 
 static int next, previous;
 
-static int class_of(int code)
-{
-    int class = MPI_SUCCESS;
-
-    MPI_Error_class(code, &class);
-    return class;
-}
-
 /* The first of the two gets more than it has room for. */
 struct messages {
     int          *in, *out[RECEIVES];
@@ -72,17 +64,17 @@ static int look_at_one(enum mt_where where)
         code = MPI_Request_get_status(m.receives[0], &flag, MPI_STATUS_IGNORE);
     }
     end(&m);
-    return class_of(code);
+    return mt_class_of(code);
 }
 
 static void expect_codes(const MPI_Status *statuses, int code, const char *what)
 {
-    mt_expect(class_of(code) == MPI_ERR_IN_STATUS, "%s: class %d, and not MPI_ERR_IN_STATUS", what,
-              class_of(code));
-    mt_expect(class_of(statuses[0].MPI_ERROR) == MPI_ERR_TRUNCATE, "%s: class %d in its status",
-              what, class_of(statuses[0].MPI_ERROR));
+    mt_expect(mt_class_of(code) == MPI_ERR_IN_STATUS, "%s: class %d, and not MPI_ERR_IN_STATUS",
+              what, mt_class_of(code));
+    mt_expect(mt_class_of(statuses[0].MPI_ERROR) == MPI_ERR_TRUNCATE, "%s: class %d in its status",
+              what, mt_class_of(statuses[0].MPI_ERROR));
     mt_expect(statuses[1].MPI_ERROR == MPI_SUCCESS, "%s: class %d in the status of the other", what,
-              class_of(statuses[1].MPI_ERROR));
+              mt_class_of(statuses[1].MPI_ERROR));
 }
 
 static void poison(MPI_Status *statuses)

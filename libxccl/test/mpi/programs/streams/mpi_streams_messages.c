@@ -318,14 +318,6 @@ static void mixed(void)
     fixture_free(&s);
 }
 
-static int class_of(int code)
-{
-    int class = MPI_SUCCESS;
-
-    MPI_Error_class(code, &class);
-    return class;
-}
-
 /* A message that does not fit: its status says so, and the next call on the communicator. */
 static void truncation(void)
 {
@@ -345,8 +337,9 @@ static void truncation(void)
     MPIX_Wait_enqueue(&requests[1], MPI_STATUS_IGNORE);
     ms_let_go(&held);
     ms_sync(s.on.stream);
-    mt_expect(class_of(status.MPI_ERROR) == MPI_ERR_TRUNCATE, "the status of a truncated message");
-    mt_expect(class_of(MPIX_Barrier_enqueue(s.on.comm)) == MPI_ERR_TRUNCATE, "the next call");
+    mt_expect(mt_class_of(status.MPI_ERROR) == MPI_ERR_TRUNCATE,
+              "the status of a truncated message");
+    mt_expect(mt_class_of(MPIX_Barrier_enqueue(s.on.comm)) == MPI_ERR_TRUNCATE, "the next call");
     mt_expect(MPIX_Barrier_enqueue(s.on.comm) == MPI_SUCCESS, "the one behind it");
     mt_expect(MPIX_Send_enqueue(s.in, -1, MPI_INT, right(), 1, s.on.comm) != MPI_SUCCESS,
               "a negative count");
@@ -369,7 +362,8 @@ static void truncation_on_one(void)
     }
     ms_sync(s.on.stream);
     int code = MPIX_Barrier_enqueue(s.on.comm);
-    mt_expect(class_of(code) == (told ? MPI_ERR_TRUNCATE : MPI_SUCCESS), "the next call: %d", code);
+    mt_expect(mt_class_of(code) == (told ? MPI_ERR_TRUNCATE : MPI_SUCCESS), "the next call: %d",
+              code);
     ms_sync(s.on.stream);
     mt_expect(MPIX_Barrier_enqueue(s.on.comm) == MPI_SUCCESS, "the one behind it");
     ms_sync(s.on.stream);

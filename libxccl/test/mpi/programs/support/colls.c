@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "calls.h"
+#include "support.h"
 
 enum { GUARD = 64, SHOWN = 5 };
 
@@ -255,14 +256,6 @@ static void fail(const struct mt_case *c, const struct view *v, const char *what
     }
 }
 
-static int class_of(int code)
-{
-    int class;
-
-    PMPI_Error_class(code, &class);
-    return class;
-}
-
 /*
  * An argument that is not significant may be anything, and is NULL here; but not on an
  * intercommunicator, where MPICH 4.0.2 waits for ever in a reduce whose root has no send buffer.
@@ -310,8 +303,8 @@ static void forgive_scratch(const struct mt_case *c, const struct mt_args *a, co
 static void compare(const struct mt_case *c, const struct view *v, const struct side *s,
                     const struct side *r, const struct mt_args *a, struct buffers *b, int codes[2])
 {
-    if (class_of(codes[0]) != class_of(codes[1])) {
-        fail(c, v, "error class differs from the reference's", class_of(codes[1]));
+    if (mt_class_of(codes[0]) != mt_class_of(codes[1])) {
+        fail(c, v, "error class differs from the reference's", mt_class_of(codes[1]));
         return;
     }
     if (codes[0] != MPI_SUCCESS) {

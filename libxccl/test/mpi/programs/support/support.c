@@ -53,6 +53,14 @@ int mt_size(void)
     return size;
 }
 
+int mt_class_of(int code)
+{
+    int class = MPI_SUCCESS;
+
+    PMPI_Error_class(code, &class);
+    return class;
+}
+
 void mt_expect(bool good, const char *format, ...)
 {
     va_list arguments;

@@ -23,6 +23,8 @@ const char *mt_runtime(void);
 /* Rank and size of MPI_COMM_WORLD. */
 int mt_rank(void);
 int mt_size(void);
+/* The class of an MPI error code. */
+int mt_class_of(int code);
 
 /* Count a check; a failed one is printed with its rank. Any thread may call it. */
 void mt_expect(bool good, const char *format, ...) __attribute__((format(printf, 2, 3)));
