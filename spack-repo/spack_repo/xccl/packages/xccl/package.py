@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="200c140d4f7993e5438d3d18818a69738affc54b3d0a55cf469ef2b0a303527b")
+    version("0.1.0", sha256="18d577f4b9af987ac9ef07629fe42f10e45618760b72ce3c1c2390f7cf44f5a1")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
