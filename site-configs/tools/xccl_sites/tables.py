@@ -32,19 +32,25 @@ def libraries():
 
 
 VERSION = r"\d{1,6}(\.\d{1,6}){0,2}"
-# {setting: (pattern, what is allowed)}
-FORMS = {
-    "measured": (
-        r"nobody|\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])",
-        "the day, as 2026-11-22, or nobody",
-    ),
-    "ccl": (
-        rf"({'|'.join(libraries())})([ \t]+(\*|{VERSION}(-({VERSION}|inf))?))?",
-        f"{', '.join(libraries())}, and versions if not all, as nccl 2.27-2.28.3",
-    ),
-    "network": (r"fabric|tcp|\*", "fabric, tcp, *"),
-    "mpi": (r"gpu-aware|staged|\*", "gpu-aware, staged, *"),
-}
+
+
+def forms():
+    """{setting: (pattern, what is allowed)}"""
+    names = libraries()
+    return {
+        "measured": (
+            r"nobody|\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])",
+            "the day, as 2026-11-22, or nobody",
+        ),
+        "ccl": (
+            rf"({'|'.join(names)})([ \t]+(\*|{VERSION}(-({VERSION}|inf))?))?",
+            f"{', '.join(names)}, and versions if not all, as nccl 2.27-2.28.3",
+        ),
+        "network": (r"fabric|tcp|\*", "fabric, tcp, *"),
+        "mpi": (r"gpu-aware|staged|\*", "gpu-aware, staged, *"),
+    }
+
+
 RANGES = ("ranks", "nodes", "ranks_per_node")
 
 
@@ -95,11 +101,12 @@ def _setting_fault(key, value):
         return f"value '{value[:80]}' of {key}; allowed: a text of at most {TEXTS[key]} bytes"
     if key in RANGES:
         return None if _is_range(value, False) else f"value '{value}' of {key}; allowed: {RANGE}"
-    if key in FORMS:
-        pattern, allowed = FORMS[key]
+    known_forms = forms()
+    if key in known_forms:
+        pattern, allowed = known_forms[key]
         good = re.fullmatch(pattern, value) and (key != "ccl" or _versions_run_forwards(value))
         return None if good else f"value '{value}' of {key}; allowed: {allowed}"
-    known = ", ".join(sorted([*TEXTS, *RANGES, *FORMS]))
+    known = ", ".join(sorted([*TEXTS, *RANGES, *known_forms]))
     return f"key '{key}'; allowed: {known}"
 
 
