@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="18d577f4b9af987ac9ef07629fe42f10e45618760b72ce3c1c2390f7cf44f5a1")
+    version("0.1.0", sha256="8dee48a9568226091e969a77bf422b3f4a9eb8f9ea128ee71d3c6580b78388ae")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
