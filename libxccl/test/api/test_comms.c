@@ -288,16 +288,23 @@ static void wait_until_ready(xcclComm_t comm)
     CHECK((rc == xcclSuccess) && (state == xcclSuccess), "%d, %d: %s", rc, state, detail());
 }
 
-static xcclComm_t make_without_waiting(const struct xt_rank *self)
+static xcclUniqueId shared_id(const struct xt_rank *self)
 {
     xcclUniqueId id;
-    xcclConfig_t config = XCCL_CONFIG_INITIALIZER;
-    xcclComm_t   comm = NULL;
 
     if (self->rank == 0) {
         CHECK(xcclGetUniqueId(&id) == xcclSuccess, "%s", detail());
     }
     xt_share(self, &id, sizeof(id));
+    return id;
+}
+
+static xcclComm_t make_without_waiting(const struct xt_rank *self)
+{
+    xcclConfig_t config = XCCL_CONFIG_INITIALIZER;
+    xcclUniqueId id = shared_id(self);
+    xcclComm_t   comm = NULL;
+
     config.blocking = 0;
     xcclResult_t rc = xcclCommInitRankConfig(&comm, self->nranks, id, self->rank, &config);
     CHECK((rc == xcclSuccess) || (rc == xcclInProgress), "%d: %s", rc, detail());
@@ -377,14 +384,10 @@ static int split_without_waiting(const struct xt_rank *self)
 /* Before 2.17 the library itself knows no value that leaves it open. */
 static int left_open(const struct xt_rank *self)
 {
-    xcclUniqueId id;
     xcclConfig_t config = XCCL_CONFIG_INITIALIZER;
+    xcclUniqueId id = shared_id(self);
     xcclComm_t   comm = NULL;
 
-    if (self->rank == 0) {
-        CHECK(xcclGetUniqueId(&id) == xcclSuccess, "%s", detail());
-    }
-    xt_share(self, &id, sizeof(id));
     CHECK(xcclCommInitRankConfig(&comm, self->nranks, id, self->rank, &config) == xcclSuccess, "%s",
           detail());
     if (comm != NULL) {

@@ -199,8 +199,10 @@ static void case_parity(void)
 
 /*
  * Where MPI cannot do it here, nothing was checked, and the program says so. all: on every rank;
- * else an abort ends the others, which may take along what this one has printed.
+ * else an abort ends the others, which may take along what this one has printed: the status stays.
  */
+enum { UNABLE = 77 };
+
 static void unable(int code, const char *what, bool all)
 {
     char text[MPI_MAX_ERROR_STRING];
@@ -211,9 +213,9 @@ static void unable(int code, const char *what, bool all)
     fflush(stdout);
     if (all) {
         MPI_Finalize();
-        exit(3);
+        exit(UNABLE);
     }
-    MPI_Abort(MPI_COMM_WORLD, 3);
+    MPI_Abort(MPI_COMM_WORLD, UNABLE);
 }
 
 static void case_accept(void)
