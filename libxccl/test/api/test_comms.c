@@ -473,14 +473,10 @@ static int many_lives(const struct xt_rank *self)
 
 static int same_device(const struct xt_rank *self)
 {
-    xcclUniqueId id;
-    xcclComm_t   comm = NULL;
+    xcclComm_t comm = NULL;
 
     xt_device_open(flavour, 0);
-    if (self->rank == 0) {
-        CHECK(xcclGetUniqueId(&id) == xcclSuccess, "%s", detail());
-    }
-    xt_share(self, &id, sizeof(id));
+    xcclUniqueId id = shared_id(self);
     CHECK(xcclCommInitRank(&comm, self->nranks, id, self->rank) == xcclInvalidUsage, "%s",
           detail());
     CHECK_HAS(detail(), "ncclCommInitRank failed");
@@ -491,13 +487,9 @@ static int same_device(const struct xt_rank *self)
 /* Rank 1 has another version than the one that made the id. Rank 0 does not wait for it. */
 static int other_version(const struct xt_rank *self)
 {
-    xcclUniqueId id;
+    xcclUniqueId id = shared_id(self);
     xcclComm_t   comm = NULL;
 
-    if (self->rank == 0) {
-        CHECK(xcclGetUniqueId(&id) == xcclSuccess, "%s", detail());
-    }
-    xt_share(self, &id, sizeof(id));
     if (self->rank == 1) {
         CHECK(xcclCommInitRank(&comm, self->nranks, id, 1) == xcclVersionMismatch, "%s", detail());
         CHECK_HAS(detail(), "rank 1 loaded ");
@@ -582,13 +574,9 @@ static int no_symbol(const struct xt_rank *self)
 
 static int failing_init(const struct xt_rank *self)
 {
-    xcclUniqueId id;
+    xcclUniqueId id = shared_id(self);
     xcclComm_t   comm = NULL;
 
-    if (self->rank == 0) {
-        CHECK(xcclGetUniqueId(&id) == xcclSuccess, "%s", detail());
-    }
-    xt_share(self, &id, sizeof(id));
     xcclResult_t rc = xcclCommInitRank(&comm, self->nranks, id, self->rank);
     CHECK(rc != xcclSuccess, "rank %d made it", self->rank);
     CHECK((self->rank == 1) || (rc == xcclRemoteError), "%d: %s", rc, detail());

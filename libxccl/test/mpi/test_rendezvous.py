@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Messages that stay in device memory until their receivers fetch them."""
 
-import re
-
 import pytest
 from mpi_harness import PATHS, pick
 
