@@ -8,16 +8,14 @@
 #include <stdint.h>
 
 #include "base/log.h"
+#include "device/cuda.h"
 #include "device/runtimes.h"
 #include "device/symbols.h"
 
-enum { CUDA_SUCCESS = 0 };
 /* CUfunction_attribute and CUlaunchAttributeID of cuda.h */
 enum { PTX_VERSION = 5, PROGRAMMATIC_STREAM_SERIALIZATION = 6 };
 /* Graphs have such edges since CUDA 12.3, and kernels can wait since compute capability 9.0. */
 enum { LEAST_DRIVER = 12030, LEAST_PTX = 90 };
-
-typedef int CUresult;
 
 struct attribute {
     int      id;

@@ -5,13 +5,10 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "device/runtimes.h"
+#include "device/cuda.h"
 #include "device/symbols.h"
 
-enum { CUDA_SUCCESS = 0, MAX_DEVICES = 64 };
-
-typedef int CUresult;
-typedef int CUdevice;
+enum { MAX_DEVICES = 64 };
 
 #define NAME_FUNCTIONS(X)                                                                          \
     X(device_get, "cuDeviceGet", (CUdevice *, int))                                                \

@@ -11,12 +11,9 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "device/cuda.h"
 #include "device/runtimes.h"
 #include "device/symbols.h"
-
-enum { CUDA_SUCCESS = 0 };
-
-typedef int CUresult;
 
 /* CUDA_KERNEL_NODE_PARAMS_v2 of cuda.h. */
 struct node_params {

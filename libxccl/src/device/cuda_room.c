@@ -4,15 +4,11 @@
 #include <stddef.h>
 
 #include "base/log.h"
-#include "device/runtimes.h"
+#include "device/cuda.h"
 #include "device/symbols.h"
 
-enum { CUDA_SUCCESS = 0 };
 /* CUdevice_attribute of cuda.h */
 enum { MULTIPROCESSOR_COUNT = 16, MPS_ENABLED = 133 };
-
-typedef int CUresult;
-typedef int CUdevice;
 
 #define ROOM_FUNCTIONS(X)                                                                          \
     X(device_get, "cuDeviceGet", (CUdevice *, int))                                                \

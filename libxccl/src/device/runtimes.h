@@ -17,28 +17,6 @@ bool xc_hpu_loaded(void);
 /* Has the program initialised CUDA (as far as the last look found)? A load, no call. */
 bool xc_cuda_initialised(void);
 
-/* cuda_early.c */
-bool         xc_cuda_waits_itself(void *function);
-xcclResult_t xc_cuda_launch_early(void *function, const unsigned grid[2], unsigned threads,
-                                  const void *arguments, xcclStream_t stream);
-
-/* cuda_repeat.c */
-xcclResult_t xc_cuda_repeat_create(void **repeat_p, void *function, const void *arguments,
-                                   size_t bytes, xcclStream_t stream);
-xcclResult_t xc_cuda_repeat_launch(void *repeat, const unsigned grid[2], unsigned threads,
-                                   const void *arguments, const void *next);
-void         xc_cuda_repeat_destroy(void *repeat);
-
-/* cuda_names.c */
-xcclResult_t xc_cuda_name_of(int device, char *buf, size_t len);
-xcclResult_t xc_cuda_uuid_of(int device, unsigned char uuid[XC_DEVICE_UUID_BYTES]);
-xcclResult_t xc_cuda_bus_id_of(int device, char *buf, size_t len);
-
-/* cuda_room.c */
-xcclResult_t xc_cuda_multiprocessors_of(int device, int *count_p);
-bool         xc_cuda_runs_processes_at_once(int device);
-xcclResult_t xc_cuda_blocks_at_once(int device, void *function, unsigned threads, int *count_p);
-
 /*
  * What to add to the text of an error, which CUDA and HIP number alike: "" unless it is one that
  * every call returns once a kernel has crashed, whoever made it.
