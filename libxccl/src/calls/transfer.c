@@ -15,6 +15,7 @@
 #include "transfers/attached.h"
 #include "transfers/kept.h"
 #include "transfers/push.h"
+#include "transfers/staging.h"
 #include "transfers/watcher.h"
 
 /* Split calls on files, until they end, and accesses to windows, until these are synchronised. */

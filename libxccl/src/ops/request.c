@@ -21,6 +21,7 @@
 #include "comms/wait.h"
 #include "ops/entry.h"
 #include "transfers/kept.h"
+#include "transfers/staging.h"
 #include "transfers/watcher.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

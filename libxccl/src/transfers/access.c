@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "comms/wait.h"
 #include "data/types.h"
+#include "transfers/staging.h"
 #include "transfers/transfer.h"
 
 /* Held while one of them is looked at: another thread may be completing its request. */

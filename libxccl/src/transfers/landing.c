@@ -12,6 +12,7 @@
 #include "data/flatten.h"
 #include "transfers/fetch.h"
 #include "transfers/shape.h"
+#include "transfers/staging.h"
 #include "transfers/transfer.h"
 
 enum { UNPACK_BYTES = 1 << 30 };

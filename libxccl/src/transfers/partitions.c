@@ -2,6 +2,7 @@
 /* Copies of single partitions of partitioned transfers. */
 #include "comms/wait.h"
 #include "data/copy.h"
+#include "transfers/staging.h"
 #include "transfers/transfer.h"
 
 /* With the device entered. Several threads may be at it: each has scratch memory of its own. */

@@ -23,6 +23,7 @@
 #include "transfers/pipeline.h"
 #include "transfers/push.h"
 #include "transfers/shape.h"
+#include "transfers/staging.h"
 #include "transfers/transfer.h"
 #include "transfers/watcher.h"
 

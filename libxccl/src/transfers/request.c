@@ -15,6 +15,7 @@
 #include "transfers/access.h"
 #include "transfers/kept.h"
 #include "transfers/look.h"
+#include "transfers/staging.h"
 #include "transfers/transfer.h"
 #include "transfers/watcher.h"
 

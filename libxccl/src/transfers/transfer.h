@@ -136,26 +136,10 @@ bool xm_transfer_read(struct xm_transfer *t, enum xm_function function, const lo
 /* The same of XM_WAY_LOOKED, which has no other buffer: as the call would be with nothing in it. */
 void xm_transfer_read_looked(struct xm_transfer *t, enum xm_function function, const long *args);
 
-/* Host memory for each part; the arguments point to it from here on. */
-xcclResult_t xm_transfer_open(struct xm_transfer *t);
-/* What is read, into host memory; returns when it is there. */
-xcclResult_t xm_transfer_copy_in(struct xm_transfer *t);
-/* The same of partitions low to high, both included; for the program's MPI_Pready. */
+/* Partitions low to high, both included, into host memory; for the program's MPI_Pready. */
 xcclResult_t xm_transfer_partitions_in(struct xm_transfer *t, int low, int high);
 /* A partition that has arrived, to where it belongs, unless it is there. */
 xcclResult_t xm_transfer_partition_out(struct xm_transfer *t, int partition);
-/*
- * Let copies of a part wait for what the program has begun: a copy from pageable memory may return
- * before its data arrived, see stream_after_default.
- */
-xcclResult_t xm_part_after_program(const struct xm_part *part);
-/* The first bytes of one part, to where they belong; any device may be entered. */
-xcclResult_t xm_transfer_part_out(struct xm_part *part, MPI_Count bytes);
-/* What MPI has written, bytes of it or XM_WHOLE, to where it belongs; returns when it is there. */
-xcclResult_t xm_transfer_copy_out(struct xm_transfer *t, MPI_Count bytes);
-/* The same of a single short buffer, together with other copies that are collected, if it may. */
-bool xm_transfer_land(struct xm_transfer *t, MPI_Count bytes, struct xm_kernel_copy *copy);
-void xm_transfer_close(struct xm_transfer *t);
 /* One that stays when the call has returned; NULL, with a failure: out of memory. */
 struct xm_transfer *xm_transfer_new(void);
 /* The same, a copy. */
