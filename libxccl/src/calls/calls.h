@@ -27,8 +27,6 @@ int xm_collective_run(const struct xm_call *call);
 int xm_collective_init(const struct xm_call *call);
 /* Where this rank stands on the communicator of op. */
 void xm_collective_place(const struct xm_op *op, struct xm_place *place);
-/* MPI's path: on copies in host memory if it could not read the buffers, or as a row wants. */
-const struct xm_path *xm_collective_path_to_mpi(const struct xm_op *op, bool on_copies);
 /* Start an operation on that path: wait for its end, or give the program a request. MPI's code. */
 int xm_collective_carry(struct xm_op *op, const struct xm_path *path);
 /* A message, a file access, packing, or a call on a window; by MPI alone where nothing is to do. */

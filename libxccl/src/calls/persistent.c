@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/params.h"
 #include "calls/calls.h"
+#include "calls/choice.h"
 #include "calls/facts.h"
 #include "comms/agree.h"
 #include "comms/topology.h"
