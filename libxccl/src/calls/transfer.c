@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Messages, files, windows and packing on memory that MPI cannot reach: each form of call. */
-#include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "base/params.h"
+#include "calls/begun.h"
 #include "calls/calls.h"
 #include "calls/observed.h"
 #include "ops/inside.h"
@@ -17,11 +16,6 @@
 #include "transfers/push.h"
 #include "transfers/staging.h"
 #include "transfers/watcher.h"
-
-/* Split calls on files, until they end, and accesses to windows, until these are synchronised. */
-static pthread_mutex_t     lock = PTHREAD_MUTEX_INITIALIZER;
-static struct xm_transfer *begun;
-static int                 num_begun; /* atomic */
 
 const char *xm_last_message_path(void)
 {
@@ -332,109 +326,8 @@ static int begin(struct xm_transfer *t, int profiling)
         xm_transfer_discard(kept);
         return code;
     }
-    pthread_mutex_lock(&lock);
-    kept->number = xm_access_next();
-    kept->next = begun;
-    begun = kept;
-    __atomic_add_fetch(&num_begun, 1, __ATOMIC_RELEASE);
-    pthread_mutex_unlock(&lock);
+    xm_begun_add(kept);
     return code;
-}
-
-static long argument(const struct xm_transfer *t, char kind)
-{
-    return t->args[xm_transfer_argument(t->function, kind)];
-}
-
-static bool is_file(const struct xm_transfer *t, long file)
-{
-    return (strchr(t->kinds, 'h') != NULL) &&
-           ((MPI_File)(intptr_t)argument(t, 'h') == (MPI_File)(intptr_t)file);
-}
-
-static struct xm_transfer *take_split(long file)
-{
-    struct xm_transfer **at = &begun, *t;
-
-    pthread_mutex_lock(&lock);
-    while (((t = *at) != NULL) && !is_file(t, file)) {
-        at = &t->next;
-    }
-    if (t != NULL) {
-        *at = t->next;
-    }
-    pthread_mutex_unlock(&lock);
-    return t;
-}
-
-/* All of a window, to a rank of it, or to any (rank < 0), up to a number: in one pass. */
-static struct xm_transfer *take_accesses(long window, int rank, uint64_t most)
-{
-    struct xm_transfer **at = &begun, *taken = NULL, **end = &taken, *t;
-
-    pthread_mutex_lock(&lock);
-    while ((t = *at) != NULL) {
-        if ((t->number <= most) && xm_access_is(t, window, rank)) {
-            *at = t->next;
-            *end = t;
-            end = &t->next;
-        } else {
-            at = &t->next;
-        }
-    }
-    *end = NULL;
-    pthread_mutex_unlock(&lock);
-    return taken;
-}
-
-static void put_back(struct xm_transfer *left)
-{
-    struct xm_transfer **end = &left;
-
-    if (left == NULL) {
-        return;
-    }
-    pthread_mutex_lock(&lock);
-    while (*end != NULL) {
-        end = &(*end)->next;
-    }
-    *end = begun;
-    begun = left;
-    pthread_mutex_unlock(&lock);
-}
-
-/* What was taken is where it belongs: from here on calls need not look for it. */
-static void end_begun(struct xm_transfer *t)
-{
-    xm_transfer_discard(t);
-    __atomic_sub_fetch(&num_begun, 1, __ATOMIC_RELEASE);
-}
-
-/*
- * MPI is done with the origin buffers of accesses: now the program gets what they fetched. One
- * thread at a time: another one that has synchronised the same window waits for it here.
- */
-static xcclResult_t deliver(long window, int rank, uint64_t most)
-{
-    static pthread_mutex_t delivering = PTHREAD_MUTEX_INITIALIZER;
-    xcclResult_t           res = xcclSuccess;
-
-    pthread_mutex_lock(&delivering);
-    struct xm_transfer *left = take_accesses(window, rank, most);
-    while ((res == xcclSuccess) && (left != NULL)) {
-        struct xm_transfer *t = left;
-        left = t->next;
-        res = xm_transfer_copy_out(t, XM_WHOLE);
-        if (res == xcclSuccess) { /* else the device may still be using what it holds */
-            end_begun(t);
-        }
-    }
-    put_back(left);
-    pthread_mutex_unlock(&delivering);
-    /* Without the lock: it may wait, and MPI call a handler that synchronises as well. */
-    return ((res == xcclSuccess) && xm_accesses_any())
-               ? xm_accesses_synchronised(window, rank, most)
-               : res;
 }
 
 /* Accesses that other threads begin meanwhile are not synchronised by this call. */
@@ -449,7 +342,7 @@ static int synchronise(enum xm_function function, int profiling, const long *arg
     if ((code != MPI_SUCCESS) || ((at >= 0) && (rank == MPI_PROC_NULL))) {
         return code; /* of nobody: no access is over by that */
     }
-    xcclResult_t res = deliver(window, rank, most);
+    xcclResult_t res = xm_begun_deliver(window, rank, most);
     return (res == xcclSuccess)
                ? code
                : xm_raise_on_window((MPI_Win)(intptr_t)window, res, xc_last_detail());
@@ -457,7 +350,7 @@ static int synchronise(enum xm_function function, int profiling, const long *arg
 
 static int end_split(enum xm_function function, int profiling, const long *args)
 {
-    struct xm_transfer *t = take_split(args[xm_transfer_argument(function, 'h')]);
+    struct xm_transfer *t = xm_begun_take_split(args[xm_transfer_argument(function, 'h')]);
     struct xm_transfer  call = {.function = function};
     MPI_Count           bytes;
     MPI_Status          status;
@@ -475,7 +368,7 @@ static int end_split(enum xm_function function, int profiling, const long *args)
             return raise(t, res);
         }
     }
-    end_begun(t);
+    xm_begun_end(t);
     return code;
 }
 
@@ -733,7 +626,7 @@ static int receive_looked_later(int profiling, const long *args)
 /* Of a function that makes or synchronises a window. */
 static bool window_call_is_plain(enum xm_function function)
 {
-    bool begun_any = (__atomic_load_n(&num_begun, __ATOMIC_ACQUIRE) > 0) || xm_accesses_any();
+    bool begun_any = xm_begun_any() || xm_accesses_any();
 
     return (xm_transfer_form(function) != 'Z') && !begun_any && !xm_windows_any();
 }
