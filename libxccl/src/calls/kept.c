@@ -159,7 +159,7 @@ struct sent {
 };
 
 /* To ask may look after other requests, and so after the one that this belongs to. */
-static bool is_sent(struct xm_companion *c)
+static bool is_sent(struct xm_companion *c, int *code_p)
 {
     struct sent *sent = (struct sent *)c;
     int          flag = 0;
@@ -169,9 +169,9 @@ static bool is_sent(struct xm_companion *c)
         return false;
     }
     sent->asking = true;
-    bool over = (xm_request_call(XM_FN_MPI_Test, 1, test) != MPI_SUCCESS) || flag;
+    *code_p = xm_request_call(XM_FN_MPI_Test, 1, test);
     sent->asking = false;
-    return over;
+    return (*code_p != MPI_SUCCESS) || flag;
 }
 
 static void leave_sent(struct xm_companion *c)

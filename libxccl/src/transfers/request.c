@@ -324,9 +324,16 @@ static void finish(struct xm_transfer *t)
     __atomic_store_n(&t->done, true, __ATOMIC_RELEASE);
 }
 
-static bool is_companion_over(const struct xm_transfer *t)
+/* Its error is that of the request, unless this has one of its own. */
+static bool is_companion_over(struct xm_transfer *t)
 {
-    return (t->companion == NULL) || t->companion->over(t->companion);
+    int  code = MPI_SUCCESS;
+    bool over = (t->companion == NULL) || t->companion->over(t->companion, &code);
+
+    if (over && (t->wrong == MPI_SUCCESS)) {
+        t->wrong = code;
+    }
+    return over;
 }
 
 static bool poll(struct xm_transfer *t)

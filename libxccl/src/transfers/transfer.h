@@ -44,7 +44,8 @@ union xm_position {
 
 /* Something that goes on beside a transfer, and belongs to its request. */
 struct xm_companion {
-    bool (*over)(struct xm_companion *c);
+    /* Once it is over, *code_p is MPI's code of how; an error has been raised then. */
+    bool (*over)(struct xm_companion *c, int *code_p);
     void (*leave)(struct xm_companion *c); /* nobody asks for it any more; frees this */
 };
 

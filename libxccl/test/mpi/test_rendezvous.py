@@ -175,6 +175,13 @@ def test_messages_out_of_reach(family):
     assert len(result.lines("rank 1 of MPI_COMM_WORLD cannot fetch a message")) == 2, result.out
 
 
+@pytest.mark.parametrize("name", ["mpich", "mpich43", "mpiabi", "openmpi5"])
+def test_messages_out_of_reach_beside_others(mpis, name):
+    """MPI_Isendrecv ends in the error of what it sends, where it receives a message that was probed."""
+    mpi = pick(mpis, name)
+    mpi.run(2, "mpi_offers cuda lost_beside", sim="cuda:2", timeout=20).good()
+
+
 @pytest.mark.parametrize("case", ["ahead", "ahead_without_files"])
 def test_ahead(mpi, case):
     """Hundreds of short sends end before their receives begin, as MPI's own do."""
