@@ -139,9 +139,9 @@ def test_fortran_sections(mpich, tmp_path):
 @pytest.mark.each_value
 @pytest.mark.parametrize("runtime", ["cuda", "rocm"])
 @pytest.mark.parametrize("ranks", [1, 4])
-def test_large_counts(family, ranks, runtime):
-    """The functions of MPI-4, with an MPI library that has them and with one that has not."""
-    family.run(ranks, f"mpi_large {runtime}", sim=f"{runtime}:4").good()
+def test_large_counts(mpi, ranks, runtime):
+    """The functions of MPI-4, with an MPI library that has them and with such that have not."""
+    mpi.run(ranks, f"mpi_large {runtime}", sim=f"{runtime}:4").good()
 
 
 @pytest.mark.each_value
