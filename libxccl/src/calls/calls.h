@@ -66,10 +66,4 @@ const char *xm_last_message_path(void);
 const char *xm_last_path(void);
 void        xm_set_last_path(const char *path); /* a static text */
 
-/*
- * Why it did not take path "ccl" or "direct" on device memory; NULL: that could have carried it.
- * Valid until the thread's next call.
- */
-const char *xm_last_obstacle(const char *path);
-
 #endif

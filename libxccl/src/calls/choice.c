@@ -9,6 +9,7 @@
 #include "base/params.h"
 #include "calls/calls.h"
 #include "calls/facts.h"
+#include "calls/obstacles.h"
 #include "calls/observed.h"
 #include "comms/agree.h"
 #include "comms/creation.h"
@@ -18,19 +19,6 @@
 #include "paths/direct.h"
 #include "paths/self.h"
 #include "tables/tables.h"
-
-/* Why this thread's last collective on device memory had no such path; NULL: it was there. */
-static __thread const char *obstacles[XM_NUM_PATHS];
-
-const char *xm_last_obstacle(const char *path)
-{
-    for (int p = 0; p < XM_NUM_PATHS; p++) {
-        if (strcmp(path, xm_path_name((enum xm_path_id)p)) == 0) {
-            return obstacles[p];
-        }
-    }
-    return NULL;
-}
 
 /* What MPI_Init could not say yet: nothing of a device is touched before the program uses one. */
 static void say_first_use(const struct xm_op *op)
@@ -146,8 +134,8 @@ static void note_obstacles(const struct xm_comm *xm, const char *vendor, const c
                  : xm->doubled                 ? "some ranks share a device"
                                                : NULL;
     }
-    obstacles[XM_PATH_CCL] = vendor;
-    obstacles[XM_PATH_DIRECT] = named ? xm->direct_reason : direct;
+    xm_obstacle_note(xm, XM_PATH_CCL, vendor);
+    xm_obstacle_note(xm, XM_PATH_DIRECT, named ? xm->direct_reason : direct);
 }
 
 /* The paths that could carry it, and why not the others. */
@@ -157,8 +145,9 @@ static unsigned available_paths(struct xm_op *op)
     unsigned    available = (1u << XM_PATH_MPI) | (1u << XM_PATH_STAGED);
 
     op->facts.obstacle = xm_facts_obstacle(op);
-    obstacles[XM_PATH_CCL] = obstacles[XM_PATH_DIRECT] = op->facts.obstacle;
     if (op->facts.obstacle != NULL) {
+        xm_obstacle_note(op->comm, XM_PATH_CCL, op->facts.obstacle);
+        xm_obstacle_note(op->comm, XM_PATH_DIRECT, op->facts.obstacle);
         return available;
     }
     vendor = xm_facts_vendor_obstacle(op);
@@ -205,7 +194,7 @@ static const struct xm_path *mpi_meanwhile(struct xm_op *op, enum xm_comm_state 
     } else if ((turns != NULL) && !xm->quiet) {
         choice->reason = turns;
     }
-    obstacles[XM_PATH_CCL] = choice->reason;
+    xm_obstacle_note(xm, XM_PATH_CCL, choice->reason);
     return xm_collective_path_to_mpi(op, false);
 }
 
@@ -234,7 +223,7 @@ static const struct xm_path *vendor_once_ready(struct xm_op *op, const struct xm
     if (!direct) { /* not by a row of its own, but because the one for the library has to wait */
         *choice = other;
         choice->reason = vendor_later(op->comm);
-        obstacles[XM_PATH_CCL] = choice->reason;
+        xm_obstacle_note(op->comm, XM_PATH_CCL, choice->reason);
     }
     xm_comm_saved(op->comm, xm_facts_saving_over_direct_us(&op->facts, op->rounds > 0), op->dev,
                   op->device);
@@ -373,7 +362,7 @@ static xcclResult_t choose_on_device(struct xm_op *op, const struct xm_path **pa
     const struct xm_path  *path;
     const struct xm_rules *rules;
 
-    obstacles[XM_PATH_CCL] = obstacles[XM_PATH_DIRECT] = NULL;
+    xm_obstacles_forget();
     look_for_reset(xm);
     xm_pools_age();
     op->record = xm_record_begin(op, XM_COUNTED); /* the others may never come to agree on it */

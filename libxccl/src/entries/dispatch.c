@@ -629,7 +629,7 @@ DISPATCH_EXPORT const char *xccl_mpi_last_message_path(void)
 
 /*
  * Why this thread's last collective on device memory did not take path "ccl" or "direct"; NULL:
- * that could have carried it. Valid until the thread's next call.
+ * that could have carried it. Valid until the thread's next collective.
  */
 DISPATCH_EXPORT const char *xccl_mpi_last_obstacle(const char *path);
 DISPATCH_EXPORT const char *xccl_mpi_last_obstacle(const char *path)

@@ -12,6 +12,7 @@
 #include "base/params.h"
 #include "calls/calls.h"
 #include "calls/observed.h"
+#include "calls/obstacles.h"
 #include "comms/agree.h"
 #include "comms/derived.h"
 #include "comms/keyvals.h"

@@ -2,6 +2,7 @@
 """Tables in files: which are asked on a communicator, on all of its ranks alike."""
 
 import pytest
+from mpi_harness import PATHS
 
 LOOP = "mpi_tuning cuda loop"
 INFO = {"XCCL_LOG": "info"}
@@ -29,6 +30,12 @@ def test_change(family):
     """xcclTuneMPI, on communicators that are in use and on new ones."""
     env = {"XCCL_TUNE": "*:*:*:*:mpi", "XCCL_DIRECT": "on"}
     assert family.run(2, "mpi_tuning cuda change", env=env).good() > 30
+
+
+def test_obstacle_of_a_freed_communicator(family):
+    """Why the vendor's library did not carry a call can be asked behind its communicator's end."""
+    env = {**PATHS["ccl"], "XCCL_SIM_FAIL": "init", "XCCL_DIRECT": "off"}
+    family.run(2, "mpi_tuning cuda obstacle", env=env).good()
 
 
 @pytest.mark.parametrize(

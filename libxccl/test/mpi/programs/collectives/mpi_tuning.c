@@ -3,10 +3,13 @@
  * Rows of tuning tables, changed while the program runs (xcclTuneMPI), on communicators that have
  * been used before and on new ones.
  *
- *   mpi_tuning RUNTIME change|loop
+ *   mpi_tuning RUNTIME change|loop|obstacle
  * change: with XCCL_COMM_CREATE=first and XCCL_TUNE='*:*:*:*:mpi'. loop: allreduces alone.
+ * obstacle: where no vendor communicator can be made, why paths did not carry a call.
  */
 #include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <xccl/xccl.h>
@@ -72,9 +75,52 @@ static void loop(void)
     mt_pair_free(&pair);
 }
 
+/* What was freed holds something else from here on. */
+static void fill_freed_memory(void)
+{
+    enum { BLOCKS = 300, STEP = 16 };
+    static void *blocks[BLOCKS];
+
+    for (size_t i = 0; i < BLOCKS; i++) {
+        blocks[i] = malloc((i + 1) * STEP);
+        mt_expect(blocks[i] != NULL, "no memory");
+        memset(blocks[i], '?', (i + 1) * STEP);
+    }
+    for (int i = 0; i < BLOCKS; i++) {
+        free(blocks[i]);
+    }
+}
+
+static const char *obstacle_of(const char *path)
+{
+    const char *(*ask)(const char *);
+    *(void **)&ask = find("xccl_mpi_last_obstacle");
+    const char *why = (ask != NULL) ? ask(path) : NULL;
+
+    return (why != NULL) ? why : "none";
+}
+
+static void obstacle(void)
+{
+    char     why[1024];
+    MPI_Comm copy;
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+    for (int i = 0; i < 2; i++) {
+        expect_path(copy, "mpi-staged", "no vendor communicator can be made");
+    }
+    snprintf(why, sizeof(why), "%s", obstacle_of("ccl"));
+    mt_expect(strstr(why, "communicator creation fails") != NULL, "the obstacle is: %s", why);
+    MPI_Comm_free(&copy);
+    fill_freed_memory();
+    mt_expect(strcmp(obstacle_of("ccl"), why) == 0, "after its communicator: %.80s",
+              obstacle_of("ccl"));
+}
+
 int main(int argc, char **argv)
 {
-    static const struct mt_named_case cases[] = {{"change", change}, {"loop", loop}, {NULL, NULL}};
+    static const struct mt_named_case cases[] = {
+        {"change", change}, {"loop", loop}, {"obstacle", obstacle}, {NULL, NULL}};
 
     mt_expect(tune(NULL) != xcclSuccess, "before MPI_Init");
     mt_begin(&argc, &argv, true);
