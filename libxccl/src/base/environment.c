@@ -88,13 +88,6 @@ bool xc_rocm_profiler(void)
     return false;
 }
 
-bool xc_peers_disabled(void)
-{
-    const char *value = xc_foreign_variable("NCCL_P2P_DISABLE"); /* RCCL's as well */
-
-    return (value != NULL) && (strcmp(value, "0") != 0);
-}
-
 /* The value on the first line NAME=value of a file, as NCCL reads it: without a blank to spare. */
 static bool find_in_file(const char *path, const char *name, char *value, size_t len)
 {
@@ -117,7 +110,10 @@ static bool find_in_file(const char *path, const char *name, char *value, size_t
     return found;
 }
 
-/* A variable of NCCL's and RCCL's, or what their files say instead; "" if nothing does. */
+/*
+ * A variable of NCCL's and RCCL's, or what their files say instead; "" if nothing does. The first
+ * one counts, as initEnvFunc() of NCCL sets variables that are not set, from one after the other.
+ */
 static void vendor_variable(const char *name, char *value, size_t len)
 {
     const char *set = getenv(name), *own = xc_foreign_variable("NCCL_CONF_FILE");
@@ -148,8 +144,18 @@ void xc_network_variables_get(struct xc_network_variables *v)
 
     vendor_variable("NCCL_NET", v->net, sizeof(v->net));
     vendor_variable("NCCL_NET_PLUGIN", v->plugin, sizeof(v->plugin));
+    vendor_variable("NCCL_IB_HCA", v->hca, sizeof(v->hca));
     vendor_variable("NCCL_IB_DISABLE", verbs, sizeof(verbs));
     v->no_verbs = (verbs[0] != '\0') && (strcmp(verbs, "0") != 0);
+}
+
+/* The NCCL user guide: "set to 1"; ncclGetLevel() passes over any other number. RCCL's as well. */
+bool xc_peers_disabled(void)
+{
+    char value[32];
+
+    vendor_variable("NCCL_P2P_DISABLE", value, sizeof(value));
+    return strtol(value, NULL, 0) == 1;
 }
 
 bool xc_one_hardware_queue(void)

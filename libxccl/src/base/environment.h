@@ -28,7 +28,7 @@ XC_SHARED bool xc_rocm_profiler(void);
  */
 enum { XC_NETWORK_VALUE = 1024 }; /* which NCCL cuts longer ones to */
 struct xc_network_variables {
-    char net[XC_NETWORK_VALUE], plugin[XC_NETWORK_VALUE];
+    char net[XC_NETWORK_VALUE], plugin[XC_NETWORK_VALUE], hca[XC_NETWORK_VALUE];
     bool no_verbs;
 };
 void xc_network_variables_get(struct xc_network_variables *v);
@@ -45,7 +45,8 @@ XC_SHARED bool xc_launches_block(void);
 const char *xc_foreign_variable(const char *name);
 /* Does this variable, as CUDA_VISIBLE_DEVICES, hide all devices from the process? */
 bool xc_hides_devices(const char *name);
-/* Has the user told the vendor's library not to reach the memory of other devices? */
+/* Has the user told the vendor's library not to reach the memory of other devices, by a variable or
+ * in such a file? */
 XC_SHARED bool xc_peers_disabled(void);
 
 #endif

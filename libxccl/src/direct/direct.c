@@ -2,6 +2,7 @@
 #include "direct/direct.h"
 
 #include <limits.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -182,6 +183,15 @@ static enum xm_arena_state offer(struct xm_comm *xm, struct xm_arena *a,
     return XM_ARENA_READY;
 }
 
+static bool           apart; /* peers are not to be reached */
+static pthread_once_t apart_once = PTHREAD_ONCE_INIT;
+
+/* From files, while ranks may ask each other thousands of times: once, as NCCL does. */
+static void find_apart(void)
+{
+    apart = xc_peers_disabled();
+}
+
 /*
  * What keeps it from being used by default: a path that may not work. ROCm's memory is not seen by
  * kernels of other devices while they run, unless it is allocated for that.
@@ -194,7 +204,8 @@ static const char *unless_asked_for(const struct xc_device_ops *dev)
     if (strcmp(dev->name, "rocm") == 0) {
         return "nobody has tried it on ROCm; XCCL_DIRECT=on does";
     }
-    return xc_peers_disabled() ? "NCCL_P2P_DISABLE is set" : NULL;
+    pthread_once(&apart_once, find_apart);
+    return apart ? "NCCL_P2P_DISABLE is set" : NULL;
 }
 
 /* The device that the launcher has chosen for this rank, if the program works on another one. */

@@ -56,20 +56,36 @@ static bool has_library(const char *name)
     return on_search_path(name) || xc_loader_cache_has(XC_LOADER_CACHE, name);
 }
 
-static bool has_plugin(const char *wanted)
+static bool has_named(const char *name)
 {
-    char name[XC_NETWORK_VALUE + 32];
+    char nccls[XC_NETWORK_VALUE + 32], rccls[XC_NETWORK_VALUE + 32];
 
-    if (wanted[0] != '\0') {
-        if (strcmp(wanted, "none") == 0) {
-            return false;
-        }
-        snprintf(name, sizeof(name), "libnccl-net-%s.so", wanted);
-        if (has_library(wanted) || has_library(name)) {
-            return true;
-        }
+    snprintf(nccls, sizeof(nccls), "libnccl-net-%s.so", name);
+    snprintf(rccls, sizeof(rccls), "librccl-net-%s.so", name);
+    return has_library(name) || has_library(nccls) || has_library(rccls);
+}
+
+/*
+ * As the NCCL user guide describes NCCL_NET_PLUGIN: a library or what its name ends with, or
+ * "none". From 2.27 on it is a list, of which the first one that works is taken; the usual plugin
+ * stands for none of them (initPluginLibsOnceFunc() and openPluginLib() of NCCL 2.27 to 2.30).
+ */
+bool xc_vendor_has_plugin(const char *wanted)
+{
+    char names[XC_NETWORK_VALUE], *rest = names, *name;
+    bool found = false;
+
+    if (wanted[0] == '\0') {
+        return has_library("libnccl-net.so") || has_library("librccl-net.so");
     }
-    return has_library("libnccl-net.so") || has_library("librccl-net.so");
+    if (strcasecmp(wanted, "none") == 0) {
+        return false;
+    }
+    snprintf(names, sizeof(names), "%s", wanted);
+    while (!found && ((name = strsep(&rest, ",")) != NULL)) {
+        found = (*name != '\0') && has_named(name);
+    }
+    return found;
 }
 
 static bool           fabric;
@@ -83,7 +99,8 @@ static void look(void)
     if (strcasecmp(v.net, "Socket") == 0) {
         return;
     }
-    fabric = (!v.no_verbs && xc_verbs_usable(XC_VERBS_FOLDER)) || has_plugin(v.plugin);
+    fabric =
+        (!v.no_verbs && xc_verbs_usable(XC_VERBS_FOLDER, v.hca)) || xc_vendor_has_plugin(v.plugin);
 }
 
 bool xc_vendor_fabric(void)

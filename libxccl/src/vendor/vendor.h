@@ -162,6 +162,8 @@ xcclResult_t xc_vendor_probe(const struct xc_vendor_row *row, struct xc_vendor_l
  * the environment and the loader's search path; nothing is loaded. Asked once.
  */
 XC_SHARED bool xc_vendor_fabric(void);
+/* The same of plugins alone, of those that the value of NCCL_NET_PLUGIN names; "": of the usual. */
+bool xc_vendor_has_plugin(const char *wanted);
 
 /* "2.28.3" from 22803 (from 2.9 on), "2.7.8" from 2708 (before), "0.10.0" from 1000 (MSCCL++). */
 const char *xc_nccl_version_text(int version, char *buf, size_t len);

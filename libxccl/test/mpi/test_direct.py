@@ -553,6 +553,14 @@ def test_only_on_request(openmpi, runtime, env, reason):
             never_joined(result, 2, rf"rank 0: {reason}")
 
 
+def test_switched_off_in_a_file(openmpi, tmp_path):
+    conf = tmp_path / "own.conf"
+    conf.write_text("NCCL_P2P_DISABLE=1\n")
+    settings = {"XCCL_LOG": "info", "NCCL_CONF_FILE": str(conf)}
+    result = openmpi.run(2, "mpi_loop cuda 5", sim="cuda:4", env=settings)
+    never_joined(result, 2, "rank 0: NCCL_P2P")
+
+
 # Ranks that take turns on a device, for want of MPS.
 TURNS = {"XCCL_TUNE": DIRECT["XCCL_TUNE"], "XCCL_LOG": "info"}
 

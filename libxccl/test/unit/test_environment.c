@@ -179,6 +179,9 @@ static void test_network(void)
     setenv("NCCL_NET", "IB", 1);
     setenv("NCCL_IB_DISABLE", "0", 1);
     xc_network_variables_get(&v);
+    setenv("NCCL_IB_HCA", "=mlx5_0:1,mlx5_1", 1);
+    xc_network_variables_get(&v);
+    CHECK(strcmp(v.hca, "=mlx5_0:1,mlx5_1") == 0, "'%s'", v.hca);
     CHECK((strcmp(v.net, "IB") == 0) && (strcmp(v.plugin, "ofi") == 0), "'%s' '%s'", v.net,
           v.plugin);
     CHECK(!v.no_verbs, "variables come before files");
@@ -200,8 +203,55 @@ static void test_network(void)
     rmdir(home);
 }
 
+static void put_into_files(const char *home, const char *user, const char *named)
+{
+    char file[64], other[64];
+
+    snprintf(file, sizeof(file), "%s/.nccl.conf", home);
+    snprintf(other, sizeof(other), "%s/named", home);
+    write_text(file, user);
+    write_text(other, named);
+}
+
+static void expect_peers(bool disabled, const char *what)
+{
+    CHECK(xc_peers_disabled() == disabled, "%s", what);
+}
+
+/* NCCL_P2P_DISABLE=1, and no other number, in the order in which NCCL reads it. */
+static void test_peers(void)
+{
+    char home[] = "/tmp/xccl-test-environment-XXXXXX", command[64], named[64];
+
+    clearenv();
+    CHECK(mkdtemp(home) != NULL, "%s", home);
+    setenv("HOME", home, 1);
+    expect_peers(false, "nothing says so");
+    put_into_files(home, "NCCL_DEBUG=WARN\nNCCL_P2P_DISABLE=1\nNCCL_P2P_DISABLE=0\n", "\n");
+    expect_peers(true, "the user's file");
+    setenv("NCCL_P2P_DISABLE", "0", 1);
+    expect_peers(false, "a variable comes before files");
+    setenv("NCCL_P2P_DISABLE", "", 1);
+    expect_peers(false, "also an empty one");
+    setenv("NCCL_P2P_DISABLE", "2", 1);
+    expect_peers(false, "NCCL takes no other number");
+    setenv("NCCL_P2P_DISABLE", "1", 1);
+    put_into_files(home, "NCCL_P2P_DISABLE=0\n", "NCCL_P2P_DISABLE=1\n");
+    expect_peers(true, "a variable");
+    unsetenv("NCCL_P2P_DISABLE");
+    expect_peers(false, "the user's file says no");
+    snprintf(named, sizeof(named), "%s/named", home);
+    setenv("NCCL_CONF_FILE", named, 1);
+    expect_peers(true, "the file that is named takes the place of the user's");
+    put_into_files(home, "NCCL_P2P_DISABLE=1\n", "#NCCL_P2P_DISABLE=1\n NCCL_P2P_DISABLE=1\n");
+    expect_peers(false, "a comment, and a blank before the name");
+    snprintf(command, sizeof(command), "rm -r %s", home);
+    CHECK(system(command) == 0, "%s", command);
+}
+
 int main(void)
 {
+    test_peers();
     test_children();
     test_launchers();
     test_first();

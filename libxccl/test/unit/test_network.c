@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the vendor's library would find between nodes: ports of verbs, and the loader's cache. */
+/* What the vendor's library would find between nodes: ports of verbs, plugins, and the loader's
+ * cache. */
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 
 #include "check.h"
 #include "vendor/loader_cache.h"
+#include "vendor/vendor.h"
 #include "vendor/verbs.h"
 
 static char folder[] = "/tmp/xccl-test-network-XXXXXX";
@@ -53,9 +55,14 @@ static void plant_port(const char *device, const char *number, const char *state
     write_bytes(file, link, strlen(link));
 }
 
+static bool usable_for(const char *wanted)
+{
+    return xc_verbs_usable(in_folder("verbs"), wanted);
+}
+
 static bool usable(void)
 {
-    return xc_verbs_usable(in_folder("verbs"));
+    return usable_for("");
 }
 
 static void test_ports(void)
@@ -75,6 +82,73 @@ static void test_ports(void)
     CHECK(!usable(), "that too is down");
     plant_port("mlx5_1", "1", "4: ACTIVE\n", "Ethernet\n");
     CHECK(usable(), "RoCE");
+}
+
+/* By NCCL_IB_HCA; port 2 of mlx5_0 and port 1 of mlx5_1 are there, and mlx5_10 is not. */
+static void test_wanted_ports(void)
+{
+    static const char *const taken[] = {
+        "mlx5",
+        "mlx5_1",
+        "mlx5_9,mlx5_1",
+        "mlx5_0:2",
+        "=mlx5_0",
+        "=mlx5_9,mlx5_0:2",
+        "^mlx5_0",
+        "^=mlx5,rdmap0s6",
+        "^mlx5_0,mlx5_1:2",
+        "^=mlx5_0:1",
+        ",",
+        "=",
+        "mlx5_0::1",
+        "mlx5_0:2:1",
+        ":",
+        "^mlx4",
+    };
+    static const char *const left[] = {
+        "mlx4",
+        "mlx5_10",
+        "mlx5_0:1",
+        "mlx5_0:1,mlx5_1:2",
+        "=mlx5",
+        "=mlx5_9,mlx5",
+        "^mlx5",
+        "^mlx5_0,mlx5_1",
+        "^=mlx5_0,mlx5_1:1",
+        "rdmap0s6",
+        "^",
+        "=^mlx4",
+    };
+
+    plant_port("mlx5_0", "2", "4: ACTIVE\n", "InfiniBand\n");
+    plant_port("mlx5_1", "1", "4: ACTIVE\n", "Ethernet\n");
+    for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++) {
+        CHECK(usable_for(taken[i]), "NCCL_IB_HCA=%s", taken[i]);
+    }
+    for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++) {
+        CHECK(!usable_for(left[i]), "NCCL_IB_HCA=%s", left[i]);
+    }
+}
+
+/* ---- plugins ---- */
+
+/* The loader looks into a folder with libnccl-net.so, libnccl-net-own.so and librccl-net-amd.so. */
+static void test_plugins(void)
+{
+    char list[256];
+
+    CHECK(xc_vendor_has_plugin(""), "the usual one");
+    CHECK(xc_vendor_has_plugin("own") && xc_vendor_has_plugin("libnccl-net-own.so"), "by name");
+    CHECK(xc_vendor_has_plugin("amd"), "RCCL's");
+    CHECK(!xc_vendor_has_plugin("none") && !xc_vendor_has_plugin("None"), "none is wanted");
+    CHECK(!xc_vendor_has_plugin("gone"), "the usual one does not stand for another");
+    CHECK(xc_vendor_has_plugin("gone,own") && xc_vendor_has_plugin("own,gone"), "one of several");
+    CHECK(xc_vendor_has_plugin("none,own"), "in a list it is a name like others");
+    CHECK(!xc_vendor_has_plugin("gone,lost,"), "none of several");
+    write_bytes("plugin.so", "", 0);
+    snprintf(list, sizeof(list), "/no/such/plugin.so,%s", in_folder("plugin.so"));
+    CHECK(xc_vendor_has_plugin(list), "%s", list);
+    CHECK(!xc_vendor_has_plugin("/no/such/plugin.so"), "a file that is not there");
 }
 
 /* ---- the loader's cache ---- */
@@ -160,6 +234,8 @@ int main(void)
 
     CHECK(mkdtemp(folder) != NULL, "%s", folder);
     test_ports();
+    test_wanted_ports();
+    test_plugins();
     test_cache();
     test_real_cache();
     snprintf(command, sizeof(command), "rm -r %s", folder);
