@@ -9,8 +9,8 @@
 #include "base/params.h"
 #include "calls/calls.h"
 #include "calls/facts.h"
-#include "calls/obstacles.h"
 #include "calls/observed.h"
+#include "calls/obstacles.h"
 #include "comms/agree.h"
 #include "comms/creation.h"
 #include "comms/vectors.h"
@@ -114,7 +114,7 @@ static int check_types(const struct xm_op *op)
     return (code == MPI_SUCCESS) ? check_buffer(op, &recv) : code;
 }
 
-static int check_committed(const struct xm_op *op)
+int xm_collective_check_types(const struct xm_op *op)
 {
     if (op->call.coll == XM_ALLTOALLW) {
         return check_types(op);
@@ -122,6 +122,17 @@ static int check_committed(const struct xm_op *op)
     int code = check_buffer(op, &op->buffers.send);
 
     return (code == MPI_SUCCESS) ? check_buffer(op, &op->buffers.recv) : code;
+}
+
+bool xm_collective_takes_turns(const struct xm_op *op)
+{
+    return op->call.start && (op->comm->size == 1) && !op->comm->inter;
+}
+
+/* With a lock held it is left for later: the program's handler may leave by longjmp(). */
+static int check_unless_in_turn(const struct xm_op *op)
+{
+    return xm_collective_takes_turns(op) ? MPI_SUCCESS : xm_collective_check_types(op);
 }
 
 /* For whoever asks why a path that was wished for did not carry a call. */
@@ -290,7 +301,7 @@ static void choose_self(struct xm_op *op, const struct xm_rules *rules, unsigned
     struct xm_choice choice = {XM_PATH_MPI, "the data of the only rank goes to itself", false};
 
     op->facts.obstacle = NULL;
-    op->code = check_committed(op);
+    op->code = check_unless_in_turn(op);
     if (op->code != MPI_SUCCESS) {
         return;
     }
@@ -382,7 +393,7 @@ static xcclResult_t choose_on_device(struct xm_op *op, const struct xm_path **pa
     struct xm_choice choice = op->counts_later ? choose_later(op, rules, available)
                                                : xm_decide(rules, available, &op->facts);
     if ((choice.path == XM_PATH_CCL) || (choice.path == XM_PATH_DIRECT)) {
-        op->code = check_committed(op);
+        op->code = check_unless_in_turn(op);
         if (op->code != MPI_SUCCESS) {
             return xcclSuccess;
         }

@@ -284,14 +284,16 @@ static xcclResult_t choose_in_place(struct xm_op *op, const struct xm_path **pat
 
 static xcclResult_t choose(struct xm_op *op, const struct xm_path **path_p)
 {
-    struct xm_comm *xm = op->comm;
-
-    if (!op->call.start || (xm->size > 1) || xm->inter) {
+    if (!xm_collective_takes_turns(op)) {
         return choose_in_place(op, path_p);
     }
-    pthread_mutex_lock(&xm->alone);
+    pthread_mutex_lock(&op->comm->alone);
     xcclResult_t res = choose_in_place(op, path_p);
-    pthread_mutex_unlock(&xm->alone);
+    pthread_mutex_unlock(&op->comm->alone);
+    bool packs = (*path_p != NULL) && (*path_p != &xm_path_mpi) && (*path_p != &xm_path_staged);
+    if ((res == xcclSuccess) && packs) {
+        op->code = xm_collective_check_types(op);
+    }
     return res;
 }
 

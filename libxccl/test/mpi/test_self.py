@@ -2,6 +2,7 @@
 """Collectives on communicators of one rank: a copy on its device."""
 
 import pytest
+from mpi_harness import pick
 
 
 @pytest.mark.each_value
@@ -64,3 +65,9 @@ def test_starts_by_threads(family, tune):
     """What is known of the communicator is made once, by whoever comes first."""
     env = {"XCCL_TUNE": tune} if tune else {}
     family.run(1, "mpi_self cuda mpi starts", env=env, timeout=60).good()
+
+
+@pytest.mark.parametrize("name", ["openmpi", "openmpi5"])
+def test_start_that_a_handler_leaves(mpis, name):
+    """By longjmp(): starts of other threads do not wait for it. MPICH takes no call of threads behind a jump."""
+    pick(mpis, name).run(1, "mpi_self cuda self left", timeout=40).good()

@@ -2,12 +2,14 @@
 /*
  * Every collective on communicators of one rank, whose data goes to itself: each form, in place or
  * not, types with holes, displacements, memory of several kinds. PATH is the one to be taken.
- * Usage: mpi_self cuda|rocm PATH [long|managed|starts]
+ * Usage: mpi_self cuda|rocm PATH [long|managed|starts|left]
  */
 #include <pthread.h>
+#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "support.h"
 
@@ -599,6 +601,110 @@ static void case_starts(void)
     pthread_barrier_destroy(&together);
 }
 
+static jmp_buf before;
+static int     heard;
+
+static void jump(MPI_Comm *comm, int *code, ...)
+{
+    (void)comm;
+    (void)code;
+    heard++;
+    longjmp(before, 1);
+}
+
+static void first_of(void *in, void *inout, int *count, MPI_Datatype *type)
+{
+    (void)in;
+    (void)inout;
+    (void)count;
+    (void)type;
+}
+
+static const char *path_behind; /* NULL: any */
+
+static void *start_and_wait(void *argument)
+{
+    MPI_Request *request = argument;
+
+    MPI_Start(request);
+    mt_expect_path(path_behind, "behind a start that was left");
+    MPI_Wait(request, MPI_STATUS_IGNORE);
+    return NULL;
+}
+
+/* Of a thread that may wait for ever. */
+static bool ends_within(void *(*work)(void *argument), void *argument, int seconds)
+{
+    pthread_t       thread;
+    struct timespec until;
+
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += seconds;
+    pthread_create(&thread, NULL, work, argument);
+    return pthread_timedjoin_np(thread, NULL, &until) == 0;
+}
+
+typedef int init(const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Info,
+                 MPI_Request *);
+
+/* Other threads start requests of a communicator, of which a handler has left a start. */
+static void start_behind(MPI_Comm comm, const char *behind)
+{
+    enum { ROUNDS = 3, COUNT = 100, SECONDS = 10 };
+    struct mt_pair pair = mt_pair_make(MT_DEVICE, COUNT);
+    MPI_Request    good;
+    init          *make;
+
+    path_behind = behind;
+    *(void **)&make = mt_find("MPI_Allreduce_init");
+    make(pair.in, pair.out, COUNT, MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL, &good);
+    for (int round = 0; round < ROUNDS; round++) {
+        mt_pair_fill(&pair, COUNT, comm, round);
+        if (!ends_within(start_and_wait, &good, SECONDS)) {
+            mt_expect(false, "a start waits for one that a handler has left");
+            MPI_Abort(MPI_COMM_WORLD, 1);
+        }
+        mt_pair_expect_sum(&pair, COUNT, 1, round, "behind a start that was left");
+    }
+    mt_pair_fill(&pair, COUNT, comm, ROUNDS);
+    path_behind = NULL;
+    start_and_wait(&good);
+    mt_pair_expect_sum(&pair, COUNT, 1, ROUNDS, "in the thread of the one that was left");
+    MPI_Request_free(&good);
+    mt_pair_free(&pair);
+}
+
+/* By an error in what the program passes: a type that was not committed. */
+static void case_left(void)
+{
+    int               *in = mt_ints_make(MT_DEVICE, 2, 2, 1), *out = in + 1;
+    static MPI_Request bad;
+    MPI_Datatype       type;
+    MPI_Errhandler     jumps;
+    MPI_Comm           comm;
+    MPI_Op             op;
+    init              *make;
+
+    *(void **)&make = mt_find("MPI_Allreduce_init");
+    MPI_Comm_dup(MPI_COMM_SELF, &comm);
+    MPI_Comm_create_errhandler(jump, &jumps);
+    MPI_Comm_set_errhandler(comm, jumps);
+    MPI_Type_contiguous(1, MPI_INT, &type);
+    MPI_Op_create(first_of, 1, &op);
+    make(in, out, 1, type, op, comm, MPI_INFO_NULL, &bad);
+    if (setjmp(before) == 0) {
+        MPI_Start(&bad);
+    }
+    mt_expect(heard == 1, "%d errors of a type that was not committed", heard);
+    start_behind(comm, "self");
+    MPI_Request_free(&bad);
+    MPI_Errhandler_free(&jumps);
+    MPI_Type_free(&type);
+    MPI_Op_free(&op);
+    MPI_Comm_free(&comm);
+    mt_free(MT_DEVICE, in);
+}
+
 static void case_all(void)
 {
     MPI_Comm comms[2] = {MPI_COMM_SELF, MPI_COMM_NULL};
@@ -632,6 +738,8 @@ int main(int argc, char **argv)
         case_managed();
     } else if (strcmp(what, "starts") == 0) {
         case_starts();
+    } else if (strcmp(what, "left") == 0) {
+        case_left();
     } else {
         case_all();
     }
