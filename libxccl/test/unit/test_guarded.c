@@ -77,10 +77,32 @@ static void test_does_not_use_up_mappings(void)
     xm_guarded_free(again);
 }
 
+/* Whoever watches munmap() may keep something of each. */
+static void test_keeps_some_mapped(void)
+{
+    char *memory = xm_guarded_alloc(32), *others[100];
+
+    memset(memory, 0x5a, 32);
+    xm_guarded_free(memory);
+    CHECK(is_readable(memory), "it was unmapped");
+    for (int i = 0; i < 100; i++) { /* more than are kept */
+        others[i] = xm_guarded_alloc(4000);
+        check_memory(others[i], 4000);
+        CHECK(!is_readable(others[i] + 4000), "behind 4000 bytes, %d", i);
+    }
+    for (int i = 0; i < 100; i++) {
+        xm_guarded_free(others[i]);
+    }
+    memory = xm_guarded_alloc(4 << 12);
+    xm_guarded_free(memory);
+    CHECK(!is_readable(memory), "of more than a page nothing is kept");
+}
+
 int main(void)
 {
     CHECK(pipe(pipe_ends) == 0, "%s", strerror(errno));
     test_ends_at_a_page_that_is_none();
     test_does_not_use_up_mappings();
+    test_keeps_some_mapped();
     return xt_done("guarded");
 }
