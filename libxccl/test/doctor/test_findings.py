@@ -211,6 +211,7 @@ CASES = [
     ("interposer-missing", "frontier", no_interposer),
     ("plugin-missing", "frontier", no_plugin),
     ("plugin-missing", "dgx-a100", env(NCCL_NET_PLUGIN="ofi")),
+    ("plugin-missing", "frontier", env(NCCL_NET_PLUGIN="None")),
     ("plugin-name", "frontier", plugin_name),
     ("cray-old-libraries", "frontier", env(CRAY_LD_LIBRARY_PATH="/opt/cray/pe/mpich/9.1.0/lib")),
     ("cuda-eager", "juwels-booster", env(CUDA_MODULE_LOADING="EAGER")),
@@ -431,6 +432,17 @@ def test_plugin_that_was_asked_for(doctor, world):
     made.env["NCCL_NET_PLUGIN"] = "ofi"
     made.sample("nccl-2.28-plugin-unknown.log")
     assert ids(doctor(made)[1]) == ["plugin-missing"]
+
+
+def test_list_of_plugins(doctor, world):
+    """The first that is there is taken, and no other than those."""
+    made = world("frontier")
+    made.env["NCCL_NET_PLUGIN"] = "other,/opt/lib/librccl-net-mine.so"
+    _, found = doctor(made)
+    (missing,) = [f for f in found["findings"] if f["id"] == "plugin-missing"]
+    assert "librccl-net-other.so, /opt/lib/librccl-net-mine.so" in str(missing)
+    made.file("opt/lib/librccl-net-mine.so", "")
+    assert "plugin-missing" not in ids(doctor(made)[1])
 
 
 def test_ucc_over_nccl_is_stated(doctor, world):

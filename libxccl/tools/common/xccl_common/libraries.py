@@ -114,14 +114,17 @@ def holds(path, text):
 
 
 def plugin_names(env, ccl):
-    """File names that the vendor's library tries for its network plugin, in order."""
+    """File names that the vendor's library tries for its network plugin, in order; [] by "none".
+
+    NCCL user guide, NCCL_NET_PLUGIN: from 2.27 on a list. One that names a plugin has no other.
+    """
     plugin = env.get("NCCL_NET_PLUGIN", "")
-    own = [f"lib{ccl}-net.so"]
     if not plugin:
-        return own
-    if plugin.endswith(".so") or "/" in plugin:
-        return [plugin]
-    return [f"lib{ccl}-net-{plugin}.so", *own]
+        return [f"lib{ccl}-net.so"]
+    if plugin.lower() == "none":
+        return []
+    entries = [entry for entry in plugin.split(",") if entry]
+    return [e if e.endswith(".so") or "/" in e else f"lib{ccl}-net-{e}.so" for e in entries]
 
 
 def collect_ucc(facts):

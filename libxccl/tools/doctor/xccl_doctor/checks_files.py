@@ -89,13 +89,14 @@ def check_plugin(facts):
     if facts.plugin is not None:
         yield from check_library(facts, facts.plugin.path)
         return
-    asked = facts.env.get("NCCL_NET_PLUGIN", "") not in ("", "none") and uses_ccl(facts)
+    none = facts.env.get("NCCL_NET_PLUGIN", "").lower() == "none"
+    asked = bool(facts.env.get("NCCL_NET_PLUGIN")) and not none and uses_ccl(facts)
     if not asked and (not over_cxi(facts) or is_named(facts.env.get("NCCL_NET", ""), ("Socket",))):
         return
     other = "libnccl-net.so" if facts.ccl == "rccl" else "librccl-net.so"
     path, _ = facts.search.find(other)
-    wanted = facts.plugin_names[0]
-    if path is not None:
+    wanted = ", ".join(facts.plugin_names)
+    if path is not None and not none:
         found = path[len(facts.root) :]
         yield finding("plugin-name", found=found, ccl=ccl_name(facts), file=wanted)
         return
@@ -108,6 +109,8 @@ def check_plugin(facts):
     why = f"{wanted} was not found in: {facts.search.listed()}"
     if "/" in wanted:
         why = f"NCCL_NET_PLUGIN names {wanted}, which is not there"
+    if none:
+        why = "NCCL_NET_PLUGIN=none switches it off"
     yield finding(
         "plugin-missing",
         ccl=ccl_name(facts),
@@ -121,6 +124,7 @@ def plugin_remedy(facts, wanted):
     """What to do where this plugin was not found, and the names in it."""
     module = (facts.site or {}).get("plugin", {}).get("module")
     key = "path" if "/" in wanted else "module" if module else "folder"
+    key = "none" if not wanted else key
     return {"remedy": key, "module": module, "wanted": wanted}
 
 

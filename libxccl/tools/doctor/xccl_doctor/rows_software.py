@@ -5,6 +5,7 @@ from .rows import ERROR, WARNING, Row
 
 PLUGIN = {
     "path": "correct the path in NCCL_NET_PLUGIN, or unset it: the plugin is then looked for by its usual name",
+    "none": "unset NCCL_NET_PLUGIN",
     "module": "module load {module} (else put the folder of aws-ofi-nccl's {wanted} on LD_LIBRARY_PATH)",
     "folder": "put the folder of aws-ofi-nccl's {wanted} on LD_LIBRARY_PATH",
 }
