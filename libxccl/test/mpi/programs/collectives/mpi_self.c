@@ -5,7 +5,6 @@
  * Usage: mpi_self cuda|rocm PATH [long|managed|starts|left]
  */
 #include <pthread.h>
-#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -601,17 +600,6 @@ static void case_starts(void)
     pthread_barrier_destroy(&together);
 }
 
-static jmp_buf before;
-static int     heard;
-
-static void jump(MPI_Comm *comm, int *code, ...)
-{
-    (void)comm;
-    (void)code;
-    heard++;
-    longjmp(before, 1);
-}
-
 static void first_of(void *in, void *inout, int *count, MPI_Datatype *type)
 {
     (void)in;
@@ -687,15 +675,15 @@ static void case_left(void)
 
     *(void **)&make = mt_find("MPI_Allreduce_init");
     MPI_Comm_dup(MPI_COMM_SELF, &comm);
-    MPI_Comm_create_errhandler(jump, &jumps);
+    MPI_Comm_create_errhandler(mt_jump, &jumps);
     MPI_Comm_set_errhandler(comm, jumps);
     MPI_Type_contiguous(1, MPI_INT, &type);
     MPI_Op_create(first_of, 1, &op);
     make(in, out, 1, type, op, comm, MPI_INFO_NULL, &bad);
-    if (setjmp(before) == 0) {
+    if (setjmp(mt_before) == 0) {
         MPI_Start(&bad);
     }
-    mt_expect(heard == 1, "%d errors of a type that was not committed", heard);
+    mt_expect(mt_jumps == 1, "%d errors of a type that was not committed", mt_jumps);
     start_behind(comm, "self");
     MPI_Request_free(&bad);
     MPI_Errhandler_free(&jumps);

@@ -4,7 +4,6 @@
  * buffers of which a call writes a part. Two ranks.
  * Usage: mpi_corners cuda|rocm|none CASE
  */
-#include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -531,22 +530,12 @@ static void case_refused_collective(void)
 
 /* ---- an error handler that does not return ---- */
 
-static jmp_buf        after_error;
-static volatile int   jumps;
 static MPI_Errhandler jumping;
-
-static void jump(MPI_Comm *comm, int *code, ...)
-{
-    (void)comm;
-    (void)code;
-    jumps++;
-    longjmp(after_error, 1);
-}
 
 /* To the other rank, and from a rank that there is not, or with room for less than it sends. */
 static void fail_both_ways(MPI_Comm comm, const int *in, int *out, bool too_long)
 {
-    if (setjmp(after_error) == 0) {
+    if (setjmp(mt_before) == 0) {
         MPI_Sendrecv(in, COUNT, MPI_INT, other(), TAG, out, too_long ? COUNT / 2 : COUNT, MPI_INT,
                      too_long ? other() : 99, TAG, comm, MPI_STATUS_IGNORE);
         mt_expect(false, "MPI_Sendrecv returned");
@@ -565,7 +554,7 @@ static void case_jumping(void)
 
     mt_meet_on_device();
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    MPI_Comm_create_errhandler(jump, &jumping);
+    MPI_Comm_create_errhandler(mt_jump, &jumping);
     MPI_Comm_set_errhandler(comm, jumping);
     for (volatile int i = 0; i < TIMES; i++) {
         fail_both_ways(comm, in, out, false);
@@ -573,7 +562,8 @@ static void case_jumping(void)
         MPI_Barrier(MPI_COMM_WORLD);
         mt_pair_allreduce(&pair, COUNT, MPI_COMM_WORLD, i);
     }
-    mt_expect(jumps == 2 * TIMES, "the handler was called %d times, not %d", jumps, 2 * TIMES);
+    mt_expect(mt_jumps == 2 * TIMES, "the handler was called %d times, not %d", mt_jumps,
+              2 * TIMES);
     MPI_Comm_get_errhandler(comm, &found);
     mt_expect(found == jumping, "the communicator has another error handler");
     MPI_Errhandler_free(&found);

@@ -10,7 +10,6 @@
  * Of calls that MPI refuses, and xccl itself. MPI is without threads: with them MPICH takes no call
  * behind a jump.
  */
-#include <setjmp.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -29,17 +28,6 @@ static struct fixture {
     int        *in, *out; /* device */
 } s;
 
-static jmp_buf before;
-static int     heard;
-
-static void jump(MPI_Comm *comm, int *code, ...)
-{
-    (void)comm;
-    (void)code;
-    heard++;
-    longjmp(before, 1);
-}
-
 static void fixture_make(void)
 {
     MPI_Errhandler handler;
@@ -47,7 +35,7 @@ static void fixture_make(void)
     s.stream = ms_stream_make();
     s.object = ms_object_of(s.stream);
     MPIX_Stream_comm_create(MPI_COMM_WORLD, s.object, &s.comm);
-    MPI_Comm_create_errhandler(jump, &handler);
+    MPI_Comm_create_errhandler(mt_jump, &handler);
     MPI_Comm_set_errhandler(s.comm, handler);
     MPI_Errhandler_free(&handler);
     s.in = mt_ints_make(MT_DEVICE, MANY, MANY, SALT);
@@ -78,8 +66,8 @@ static void expect_mode(const char *what)
 
 static void expect_heard(const char *what)
 {
-    mt_expect(heard == 1, "%s: the handler was called %d times", what, heard);
-    heard = 0;
+    mt_expect(mt_jumps == 1, "%s: the handler was called %d times", what, mt_jumps);
+    mt_jumps = 0;
     expect_mode(what);
 }
 
@@ -98,7 +86,7 @@ static void case_wait(void)
     for (root = 0; root < 2; root++) {
         MPIX_Irecv_enqueue(s.out, COUNT, MPI_INT, 1 - mt_rank(), 0, s.comm, &requests[0]);
         MPIX_Isend_enqueue(s.in, COUNT, MPI_INT, 1 - mt_rank(), 0, s.comm, &requests[1]);
-        if (setjmp(before) == 0) {
+        if (setjmp(mt_before) == 0) {
             gather(root);
             mt_expect(mt_rank() != root, "the gather came back");
             ms_sync(s.stream);
@@ -121,7 +109,7 @@ static void case_wait(void)
 
 static void broadcast(int count, MPI_Datatype type, void *buffer, const char *what)
 {
-    if (setjmp(before) == 0) {
+    if (setjmp(mt_before) == 0) {
         MPIX_Bcast_enqueue(buffer, count, type, 0, s.comm);
         mt_expect(false, "%s came back", what);
     }
@@ -138,11 +126,11 @@ static void case_calls(void)
     broadcast(-1, MPI_INT, s.in, "a negative count");
     broadcast(1, type, s.in, "a type that is not committed");
     broadcast(COUNT, MPI_INT, on_host, "memory that needs threads");
-    if (setjmp(before) == 0) {
+    if (setjmp(mt_before) == 0) {
         MPIX_Send_enqueue(s.in, COUNT, MPI_INT, mt_rank(), 0, s.comm);
     }
     expect_heard("a message");
-    if (setjmp(before) == 0) {
+    if (setjmp(mt_before) == 0) {
         MPIX_Send_enqueue(s.in, -1, MPI_INT, mt_rank(), 0, s.comm);
     }
     expect_heard("a message of a negative count");

@@ -3,6 +3,7 @@
 #ifndef MT_SUPPORT_H
 #define MT_SUPPORT_H
 
+#include <setjmp.h>
 #include <stdint.h>
 
 #include <mpi.h>
@@ -107,6 +108,11 @@ struct mt_named_case {
 void mt_run_case(const struct mt_named_case *cases, int argc, char **argv);
 /* The same, and MPI_Finalize; returns the program's exit status. */
 int mt_run_to_end(const struct mt_named_case *cases, int argc, char **argv);
+
+/* A handler that leaves the call by longjmp() to mt_before; mt_jumps: times. */
+extern jmp_buf      mt_before;
+extern volatile int mt_jumps;
+void                mt_jump(MPI_Comm *comm, int *code, ...);
 
 /* Run work in so many threads, each with an element of `arguments`, which are `each` bytes long. */
 void mt_in_threads(int threads, void *(*work)(void *argument), void *arguments, size_t each);
