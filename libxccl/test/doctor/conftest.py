@@ -220,6 +220,25 @@ def compile_static(tmp_path):
 
 
 @pytest.fixture
+def compile_program(tmp_path):
+    """A program with a loader, and with these functions of its own."""
+
+    def build(target, functions, *options):
+        compiler = shutil.which("cc")
+        if compiler is None:
+            pytest.skip("no C compiler")
+        library, source = tmp_path / "libnext.so", tmp_path / "program.c"
+        source.write_text("int PMPI_Init(void)\n{\n    return 0;\n}\n")
+        subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source], check=True)
+        lines = [f"int {name}(void)\n{{\n    return 0;\n}}\n" for name in functions]
+        lines += ["#ifdef MORE\nMORE\n#endif\n", "int main(void)\n{\n    return 0;\n}\n"]
+        source.write_text("".join(lines))
+        subprocess.run([compiler, *options, "-o", target, source, library], check=True)
+
+    return build
+
+
+@pytest.fixture
 def compile_library(tmp_path):
     """A shared object that needs others."""
 

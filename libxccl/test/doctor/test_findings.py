@@ -467,6 +467,7 @@ def test_every_finding_has_a_case():
     elsewhere = {
         "library-broken",
         "library-damaged",
+        "program-own-mpi",
         "program-static",
         "run-hung",
         "run-failed",

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Faults that are planted are named with the right advice; what only looks like them is not."""
 
+import struct
 from types import SimpleNamespace
 
 import pytest
@@ -159,6 +160,58 @@ def test_a_static_program(doctor, world, compile_static, more):
     assert f"an MPI of {program} (it is linked statically)" in found["not_there"]
     made.env.update(XCCL_ROUTE="mpi")
     assert ids(doctor(made, "--app", str(program))[1]) == []
+
+
+def test_a_program_with_mpi_inside(doctor, world, compile_program):
+    """It has a loader, and calls MPI's functions of its own all the same."""
+    made = world("dgx-a100")
+    program = made.root / "app"
+    compile_program(program, ["MPI_Init", "PMPI_Init"])
+    status, found = doctor(made, "--app", str(program))
+    (finding,) = found["findings"]
+    assert (status, finding["id"]) == (1, "program-own-mpi")
+    assert finding["cause"].startswith(f"{program} has an MPI library inside")
+    assert f"an MPI of {program} (it is inside the program)" in found["not_there"]
+    made.env.update(XCCL_ROUTE="mpi")
+    assert ids(doctor(made, "--app", str(program))[1]) == []
+
+
+@pytest.mark.parametrize(
+    ("functions", "options", "inside"),
+    [
+        (["MPI_Init", "PMPI_Init"], ["-s", "-rdynamic"], True),
+        (["PMPI_Init_thread"], [], True),
+        (["MPI_Init", "PMPI_Init"], ["-s"], False),
+        (["MPI_Init", "MPI_Init_thread"], [], False),  # of a tool: the others are MPI's
+        (["MPI_Init", "xPMPI_Init", "PMPI_Initialized"], [], False),
+        (["MPI_Init"], ["-DMORE=int PMPI_Init = 1;"], False),
+        (["MPI_Init"], ["-no-pie", "-DMORE=int PMPI_Init(void); void *next = PMPI_Init;"], False),
+    ],
+)
+def test_functions_inside(  # noqa: PLR0917
+    doctor, world, compile_program, functions, options, inside
+):
+    made = world("dgx-a100")
+    program = made.root / "app"
+    compile_program(program, functions, *options)
+    found = ids(doctor(made, "--app", str(program))[1])
+    assert found == (["program-own-mpi"] if inside else [])
+
+
+def test_a_program_with_damaged_sections(doctor, world, compile_program):
+    """The kernel starts it whatever they say."""
+    made = world("dgx-a100")
+    program = made.root / "app"
+    compile_program(program, ["PMPI_Init"])
+    whole = program.read_bytes()
+    (sections,) = struct.unpack_from("<Q", whole, 40)
+    damaged = [whole[:sections], whole[:-1]]
+    damaged += [
+        whole[:at] + b"\xff" * 8 + whole[at + 8 :] for at in range(sections, len(whole), 24)
+    ]
+    for content in damaged:
+        program.write_bytes(content)
+        assert doctor(made, "--app", str(program))[0] in (0, 1)
 
 
 @pytest.mark.parametrize(

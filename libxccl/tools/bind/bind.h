@@ -130,6 +130,8 @@ enum mpi { MPI_UNKNOWN, MPI_OPENMPI, MPI_MPICH };
 enum mpi program_mpi(const char *command);
 /* Is it a program without a loader of libraries? */
 bool program_is_static(const char *command);
+/* Does it define MPI's functions itself, as far as its symbols tell? They are read one by one. */
+bool program_has_mpi(const char *command);
 /* True if it is no script, but made for a processor; then with its file's name. */
 bool program_is_elf(const char *command, char file_p[PATH_MAX]);
 /* Does one of these words, or a script that one names, give the variable a value? */

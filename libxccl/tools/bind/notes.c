@@ -158,14 +158,30 @@ static void check_launcher(const struct options *options, const struct launch *l
     }
 }
 
-/* The loader that reads LD_PRELOAD has no part in it. */
-static void check_static(const struct options *options, struct list *list)
+/*
+ * The loader, which reads LD_PRELOAD, has no part in one program; the other calls its own MPI. Only
+ * ranks that print notes look for that: thousands would read all symbols of a large file.
+ */
+static void check_reach(const struct options *options, const struct launch *launch,
+                        struct list *list)
 {
-    if ((options->command[0] != NULL) && program_is_static(options->command[0])) {
+    const char *program = options->command[0];
+    bool        printed = (launch->rank <= 0) || options->report || options->plan;
+
+    if (program == NULL) {
+        return;
+    }
+    if (program_is_static(program)) {
         add(list, "program-static",
             "%s is linked statically, so xccl cannot serve it: LD_PRELOAD has no effect on it; link it "
             "dynamically (programs that it starts are served, if they are)",
-            options->command[0]);
+            program);
+    } else if (printed && program_has_mpi(program)) {
+        add(list, "program-own-mpi",
+            "%s has an MPI library inside, so xccl cannot serve it: its calls go to that one, and "
+            "crash with device memory if it is not GPU-aware; link it with MPI's shared library "
+            "(libmpi.so, libmpich.so), not with libmpi.a or libmpich.a",
+            program);
     }
 }
 
@@ -252,7 +268,7 @@ int notes_collect(const struct options *options, const struct launch *launch,
             "hwloc, and no map of a site says where the GPUs are; build it again with hwloc and "
             "pkg-config, or set XCCL_SITE");
     }
-    check_static(options, &list);
+    check_reach(options, launch, &list);
     check_sharing(options, launch, machine, visible, &list);
     check_hidden(machine, visible, plan, &list);
     check_invisible(machine, visible, &list);

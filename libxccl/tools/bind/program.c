@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a program is by its file: which MPI it is linked with, and what a script sets. */
+/* What a program is by its file: which MPI it is linked with or holds, and what a script sets. */
 #include <elf.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -34,6 +34,20 @@ static bool program_header(const struct image *image, unsigned i, Elf64_Phdr *he
     memcpy(&file, image->at, sizeof(file));
     uint64_t offset = file.e_phoff + (uint64_t)i * sizeof(*header_p);
     if ((i >= file.e_phnum) || (file.e_phentsize != sizeof(*header_p)) || (offset < file.e_phoff) ||
+        !holds(image, offset, sizeof(*header_p))) {
+        return false;
+    }
+    memcpy(header_p, image->at + offset, sizeof(*header_p));
+    return true;
+}
+
+static bool section_header(const struct image *image, unsigned i, Elf64_Shdr *header_p)
+{
+    Elf64_Ehdr file;
+
+    memcpy(&file, image->at, sizeof(file));
+    uint64_t offset = file.e_shoff + (uint64_t)i * sizeof(*header_p);
+    if ((i >= file.e_shnum) || (file.e_shentsize != sizeof(*header_p)) || (offset < file.e_shoff) ||
         !holds(image, offset, sizeof(*header_p))) {
         return false;
     }
@@ -125,6 +139,47 @@ static enum mpi mpi_of_image(const struct image *image)
     return found;
 }
 
+/*
+ * A tool's wrapper inside a program defines MPI_Init, but leaves these to MPI. In a static library
+ * each is an object of its own, so a program holds the one that it calls.
+ */
+static bool starts_mpi(const char *name, uint64_t room)
+{
+    static const char *const starts[] = {"PMPI_Init", "PMPI_Init_thread", "PMPI_Session_init"};
+
+    for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++) {
+        size_t bytes = strlen(starts[i]) + 1;
+        if ((bytes <= room) && (memcmp(name, starts[i], bytes) == 0)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool table_has_mpi(const struct image *image, const Elf64_Shdr *table)
+{
+    Elf64_Shdr strings;
+    Elf64_Sym  symbol;
+
+    if (((table->sh_type != SHT_SYMTAB) && (table->sh_type != SHT_DYNSYM)) ||
+        !holds(image, table->sh_offset, table->sh_size) ||
+        !section_header(image, table->sh_link, &strings) ||
+        !holds(image, strings.sh_offset, strings.sh_size)) {
+        return false;
+    }
+    const char *names = (const char *)image->at + strings.sh_offset;
+    for (uint64_t i = 0; i < table->sh_size / sizeof(symbol); i++) {
+        memcpy(&symbol, image->at + table->sh_offset + i * sizeof(symbol), sizeof(symbol));
+        /* The value is no sign of a definition: it may be the place of a call to a library. */
+        if ((symbol.st_shndx != SHN_UNDEF) && (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC) &&
+            (symbol.st_name < strings.sh_size) &&
+            starts_mpi(names + symbol.st_name, strings.sh_size - symbol.st_name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* A program in memory, until it is closed; false if the file is none. */
 static bool open_program(const char *path, struct image *image_p)
 {
@@ -199,6 +254,23 @@ bool program_is_static(const char *command)
     bool fixed = has_header(&image, PT_LOAD, &header) && !has_header(&image, PT_INTERP, &header);
     close_program(&image);
     return fixed;
+}
+
+bool program_has_mpi(const char *command)
+{
+    char         file[PATH_MAX];
+    struct image image;
+    Elf64_Shdr   table;
+    bool         found = false;
+
+    if (!find_file(command, file) || !open_program(file, &image)) {
+        return false;
+    }
+    for (unsigned i = 0; !found && section_header(&image, i, &table); i++) {
+        found = table_has_mpi(&image, &table);
+    }
+    close_program(&image);
+    return found;
 }
 
 bool program_is_elf(const char *command, char file_p[PATH_MAX])

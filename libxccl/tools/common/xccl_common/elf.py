@@ -6,6 +6,8 @@ import stat
 import struct
 
 PT_LOAD, PT_DYNAMIC, PT_INTERP = 1, 2, 3
+SHT_SYMTAB, SHT_DYNSYM = 2, 11
+STT_FUNC = 2
 DT_NEEDED, DT_STRTAB, DT_RPATH, DT_RUNPATH = 1, 5, 15, 29
 
 
@@ -35,6 +37,14 @@ def is_static(path):
     return _of_file(path, _is_static)
 
 
+def defines_any(path, names):
+    """Whether it holds one of these functions, as far as its symbols tell."""
+    try:
+        return _of_file(path, lambda data: _defines_any(data, names))
+    except Damaged:  # no loader reads sections: the program may be sound
+        return False
+
+
 def open_file(path):
     """A file of bytes; OSError for a pipe, which would be waited for, and for a device."""
     f = open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY), "rb")  # noqa: SIM115
@@ -61,6 +71,42 @@ def _segments(data):
     for i in range(count):
         kind, _, place, address, _, length = struct.unpack_from("<IIQQQQ", data, offset + i * size)
         yield kind, place, address, length
+
+
+def _sections(data):
+    """(kind, place in the file, length, number of the section that belongs to it) of each."""
+    offset, size, count = struct.unpack_from("<Q10xHH", data, 40)
+    for i in range(count):
+        yield struct.unpack_from("<4xI16xQQI", data, offset + i * size)
+
+
+def _defines_any(data, names):
+    sections = list(_sections(data))
+    for kind, place, length, link in sections:
+        if kind not in (SHT_SYMTAB, SHT_DYNSYM):
+            continue
+        _, strings, strings_length, _ = sections[link]
+        wanted = {
+            at - strings
+            for name in names
+            for at in _places(data, name.encode() + b"\0", strings, strings + strings_length)
+        }
+        if not wanted:
+            continue
+        table = memoryview(data)[place : place + length - length % 24]
+        for name, info, section in struct.iter_unpack("<IBxH16x", table):
+            # The value is no sign of a definition: it may be the place of a call to a library.
+            if name in wanted and section != 0 and info & 15 == STT_FUNC:
+                return True
+    return False
+
+
+def _places(data, text, begin, end):
+    """Where a text is: also at the end of a longer one, which names may share."""
+    at = data.find(text, begin, end)
+    while at >= 0:
+        yield at
+        at = data.find(text, at + 1, end)
 
 
 def _is_static(data):

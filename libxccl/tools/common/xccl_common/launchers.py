@@ -320,6 +320,13 @@ def family_of_application(path, search):
     return None, None
 
 
+def holds_mpi(path):
+    """Whether a program has a static library of MPI inside. Raises OSError, elf.NotElf."""
+    # A tool's wrapper inside it defines MPI_Init, but leaves these to MPI. In a static library each is
+    # an object of its own, so a program holds the one that it calls.
+    return elf.defines_any(path, ("PMPI_Init", "PMPI_Init_thread", "PMPI_Session_init"))
+
+
 def needs(path, search, name):
     """Whether a program needs a library whose name begins with @p name, by whichever of its libraries."""
     todo, seen = [path], set()

@@ -356,9 +356,10 @@ def collect(options):
     libraries.collect(facts, SONAMES)
     read_parameter_files(facts)
     facts.app = options.app
-    facts.app_family, facts.app_mpi, facts.app_static = None, None, False
+    facts.app_family, facts.app_mpi, facts.app_static, facts.app_own_mpi = None, None, False, False
     if options.app:
         facts.app_static = elf.is_static(options.app)
+        facts.app_own_mpi = not facts.app_static and launchers.holds_mpi(options.app)
         facts.app_family, facts.app_mpi = launchers.family_of_application(
             options.app, facts.search
         )

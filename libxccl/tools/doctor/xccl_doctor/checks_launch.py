@@ -121,6 +121,8 @@ def in_rank(facts):
 def check_app(facts):
     if facts.app_static and facts.route == "xccl":
         yield finding("program-static", program=facts.app)
+    if facts.app_own_mpi and facts.route == "xccl":
+        yield finding("program-own-mpi", program=facts.app)
     if facts.app is not None and facts.app_family is not None and facts.app_mpi is None:
         missing = {"openmpi": "libmpi.so.40", "mpich": "libmpi.so.12", "mpiabi": "libmpi_abi.so.1"}
         missing = missing[facts.app_family]

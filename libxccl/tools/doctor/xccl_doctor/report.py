@@ -49,6 +49,8 @@ def without_mpi(facts):
     """Why nothing is known of the MPI of a program."""
     if facts.app_static:
         return f"an MPI of {facts.app} (it is linked statically)"
+    if facts.app_own_mpi:
+        return f"an MPI of {facts.app} (it is inside the program)"
     return f"an MPI of {facts.app} (it is linked with none: name the program itself, not a script)"
 
 

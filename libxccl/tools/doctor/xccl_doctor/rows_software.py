@@ -259,6 +259,15 @@ TABLE = {
         "with mpirun",
         meaning="srun started Open MPI without PMIx or PMI, so each process is a job of its own",
     ),
+    "program-own-mpi": Row(
+        ERROR,
+        "{program} has an MPI library inside (libmpi.a or libmpich.a): its calls go to that one, do not reach xccl, "
+        "and crash with device memory if it is not GPU-aware",
+        "link it with MPI's shared library (libmpi.so, libmpich.so) in place of the static one",
+        meaning="the program is linked dynamically, but has an MPI library inside (libmpi.a or libmpich.a): its calls "
+        "go to that one, do not reach xccl, and crash with device memory if it is not GPU-aware. The program's symbols "
+        "tell it, so it is not known of a program without symbols (strip)",
+    ),
     "program-static": Row(
         ERROR,
         "{program} is linked statically, so LD_PRELOAD does not reach it: MPI's calls do not reach xccl",
