@@ -22,6 +22,8 @@ PYTHON = "/usr/bin/python3"  # for which Debian's modules are
 PETSC = sorted(Path("/usr/lib/petscdir").glob("*/*-real/lib/python3/dist-packages"))
 HPCC_INPUT = Path("/usr/share/doc/hpcc/examples/_hpccinf.txt")
 MUMPS = Path("/usr/lib/mumps")
+SCALAPACK = sorted(Path("/usr/lib").glob("*/scalapack/openmpi-tests"))
+LEAST_SQUARES = Path(*SCALAPACK[:1], "LS.dat")
 
 
 @dataclass
@@ -64,6 +66,14 @@ APPLICATIONS = {
         {"MPI_Recv", "MPI_Pack", "MPI_Unpack", "MPI_Isend", "MPI_Bcast"},
         ranks=3,
         input=MUMPS / "input_simpletest_real",
+    ),
+    # Least squares on grids of processes: many communicators, types with strides, packed messages.
+    "scalapack": Application(
+        "scalapack-mpi-test",
+        [LEAST_SQUARES.with_name("xdls")],
+        r"tests completed and|tests skipped",
+        {"MPI_Allreduce", "MPI_Reduce", "MPI_Bcast", "MPI_Isend", "MPI_Recv", "MPI_Pack"},
+        copies={"LS.dat": LEAST_SQUARES},
     ),
     # Krylov methods with collectives that overlap, algebraic multigrid, scatters.
     "petsc": Application(
