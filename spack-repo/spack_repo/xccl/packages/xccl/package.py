@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="8dee48a9568226091e969a77bf422b3f4a9eb8f9ea128ee71d3c6580b78388ae")
+    version("0.1.0", sha256="b005680a4dab8bd7ad3c5be02f424372cb910d60d6850f8097fccabd50a7c514")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
