@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="29e20ba2fb50b14e6a4bf2379df25f23d2242c706b0651f3a922b7d3a005631a")
+    version("0.1.0", sha256="6dd53d3266a2f78e95114916ff0c7d822de89feee086df73dc8e7492880ae016")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
