@@ -226,11 +226,10 @@ static bool start_kernel(struct xm_transfer *t, const struct xc_device_ops *dev,
     }
     struct xm_kernels *k = xm_kernels_of(dev, device);
     bool               collected = (xm_kernel_copies_collected() != XM_COLLECT_NONE);
-    bool               few = !collected && (xm_watched_receives() <= FEW);
-    bool               together = several || (collected && (bytes <= XM_QUICK_FETCH_BYTES));
+    bool               few = collected ? !several : (xm_watched_receives() <= FEW);
     *over_p = (k != NULL) && few && xm_quick_copy(k, XM_QUICK_FETCH, to, from, bytes);
     return *over_p ||
-           (together && (k != NULL) && xm_kernel_copy_start(k, to, from, bytes, &r->by_kernel));
+           (several && (k != NULL) && xm_kernel_copy_start(k, to, from, bytes, &r->by_kernel));
 }
 
 /* The program's own fills of the buffer from before are not to win over the message. */

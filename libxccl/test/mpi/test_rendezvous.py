@@ -278,6 +278,14 @@ def test_orders(mpi):
     mpi.run(2, "mpi_exchange cuda orders", sim="cuda:2", timeout=TIMEOUT, env=env).good()
 
 
+def test_one_by_an_engine(mpi):
+    """No kernel is launched for a single message, whichever call waits for it."""
+    env = {"XCCL_DIRECT_LINGER": "off", "XCCL_LOG": "trace"}
+    result = mpi.run(2, "mpi_exchange cuda short fetched", sim="cuda:2", timeout=TIMEOUT, env=env)
+    result.good()
+    assert not result.lines("copies by one kernel: 1"), result.out
+
+
 def test_sent_beside_one_that_is_too_long(mpich):
     """MPI_Isendrecv, which Open MPI 4.1 lacks."""
     mpich.run(2, "mpi_exchange cuda too-long", sim="cuda:2", timeout=TIMEOUT).good()

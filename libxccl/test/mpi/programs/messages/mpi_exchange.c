@@ -15,7 +15,7 @@
 
 #include "support.h"
 
-enum { COUNT = 20000, TAG = 5, ROUNDS = 40 };
+enum { COUNT = 20000, SHORT = 2000, TAG = 5, ROUNDS = 40 };
 
 static const char *path;
 
@@ -42,6 +42,8 @@ __attribute__((visibility("default"))) int nanosleep(const struct timespec *aske
 
 /* ---- exchanges ---- */
 
+static int length = COUNT;
+
 typedef int  isendrecv(const void *, int, MPI_Datatype, int, int, void *, int, MPI_Datatype, int,
                        int, MPI_Comm, MPI_Request *);
 typedef void exchange(const int *in, int *out, int peer);
@@ -50,8 +52,8 @@ static void send_between(const int *in, int *out, int peer)
 {
     MPI_Request request;
 
-    MPI_Irecv(out, COUNT, MPI_INT, peer, TAG, MPI_COMM_WORLD, &request);
-    MPI_Send(in, COUNT, MPI_INT, peer, TAG, MPI_COMM_WORLD);
+    MPI_Irecv(out, length, MPI_INT, peer, TAG, MPI_COMM_WORLD, &request);
+    MPI_Send(in, length, MPI_INT, peer, TAG, MPI_COMM_WORLD);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
@@ -59,8 +61,8 @@ static void wait_for_send_first(const int *in, int *out, int peer)
 {
     MPI_Request requests[2];
 
-    MPI_Irecv(out, COUNT, MPI_INT, peer, TAG, MPI_COMM_WORLD, &requests[0]);
-    MPI_Isend(in, COUNT, MPI_INT, peer, TAG, MPI_COMM_WORLD, &requests[1]);
+    MPI_Irecv(out, length, MPI_INT, peer, TAG, MPI_COMM_WORLD, &requests[0]);
+    MPI_Isend(in, length, MPI_INT, peer, TAG, MPI_COMM_WORLD, &requests[1]);
     MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
     MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
 }
@@ -69,8 +71,8 @@ static void test_send_first(const int *in, int *out, int peer)
 {
     MPI_Request requests[2];
 
-    MPI_Irecv(out, COUNT, MPI_INT, peer, TAG, MPI_COMM_WORLD, &requests[0]);
-    MPI_Isend(in, COUNT, MPI_INT, peer, TAG, MPI_COMM_WORLD, &requests[1]);
+    MPI_Irecv(out, length, MPI_INT, peer, TAG, MPI_COMM_WORLD, &requests[0]);
+    MPI_Isend(in, length, MPI_INT, peer, TAG, MPI_COMM_WORLD, &requests[1]);
     for (int done = 0; !done;) {
         MPI_Test(&requests[1], &done, MPI_STATUS_IGNORE);
     }
@@ -81,8 +83,8 @@ static void wait_for_all(const int *in, int *out, int peer)
 {
     MPI_Request requests[2];
 
-    MPI_Irecv(out, COUNT, MPI_INT, peer, TAG, MPI_COMM_WORLD, &requests[0]);
-    MPI_Isend(in, COUNT, MPI_INT, peer, TAG, MPI_COMM_WORLD, &requests[1]);
+    MPI_Irecv(out, length, MPI_INT, peer, TAG, MPI_COMM_WORLD, &requests[0]);
+    MPI_Isend(in, length, MPI_INT, peer, TAG, MPI_COMM_WORLD, &requests[1]);
     MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
 }
 
@@ -90,14 +92,14 @@ static void send_then_receive(const int *in, int *out, int peer)
 {
     MPI_Request request;
 
-    MPI_Isend(in, COUNT, MPI_INT, peer, TAG, MPI_COMM_WORLD, &request);
-    MPI_Recv(out, COUNT, MPI_INT, peer, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Isend(in, length, MPI_INT, peer, TAG, MPI_COMM_WORLD, &request);
+    MPI_Recv(out, length, MPI_INT, peer, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
 static void send_and_receive(const int *in, int *out, int peer)
 {
-    MPI_Sendrecv(in, COUNT, MPI_INT, peer, TAG, out, COUNT, MPI_INT, peer, TAG, MPI_COMM_WORLD,
+    MPI_Sendrecv(in, length, MPI_INT, peer, TAG, out, length, MPI_INT, peer, TAG, MPI_COMM_WORLD,
                  MPI_STATUS_IGNORE);
 }
 
@@ -105,8 +107,8 @@ static void persistent(const int *in, int *out, int peer)
 {
     MPI_Request requests[2];
 
-    MPI_Recv_init(out, COUNT, MPI_INT, peer, TAG, MPI_COMM_WORLD, &requests[0]);
-    MPI_Send_init(in, COUNT, MPI_INT, peer, TAG, MPI_COMM_WORLD, &requests[1]);
+    MPI_Recv_init(out, length, MPI_INT, peer, TAG, MPI_COMM_WORLD, &requests[0]);
+    MPI_Send_init(in, length, MPI_INT, peer, TAG, MPI_COMM_WORLD, &requests[1]);
     for (int i = 0; i < 3; i++) {
         MPI_Startall(2, requests);
         MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
@@ -133,11 +135,11 @@ enum { EXCHANGES = sizeof(exchanges) / sizeof(exchanges[0]) };
 /* Not all at once: a message that is longer than what MPI buffers would wait for its receive. */
 static void run_one(int e, int peer, enum mt_where from, enum mt_where to, int salt)
 {
-    int *in = mt_ints_make(from, COUNT, COUNT, salt), *out = mt_ints_make(to, COUNT, 0, 0);
+    int *in = mt_ints_make(from, length, length, salt), *out = mt_ints_make(to, length, 0, 0);
 
     exchanges[e].run(in, out, peer);
-    mt_ints_expect(out, to, COUNT, COUNT, peer, salt, exchanges[e].name);
-    mt_ints_expect(in, from, COUNT, COUNT, mt_rank(), salt, exchanges[e].name);
+    mt_ints_expect(out, to, length, length, peer, salt, exchanges[e].name);
+    mt_ints_expect(in, from, length, length, mt_rank(), salt, exchanges[e].name);
     mt_free(from, in);
     mt_free(to, out);
 }
@@ -202,6 +204,25 @@ static void case_orders(void)
         mt_expect(slept < ROUNDS, "%s: %d exchanges took %d naps of another thread",
                   exchanges[e].name, ROUNDS, slept);
         mt_ints_expect(out, MT_DEVICE, COUNT, COUNT, peer, 7, exchanges[e].name);
+    }
+    mt_free(MT_DEVICE, in);
+    mt_free(MT_DEVICE, out);
+}
+
+static void case_short(void)
+{
+    int *in, *out, peer = 1 - mt_rank();
+
+    length = SHORT;
+    meet(peer);
+    in = mt_ints_make(MT_DEVICE, length, length, 7);
+    out = mt_ints_make(MT_DEVICE, length, 0, 0);
+    for (int e = 0; e < EXCHANGES; e++) {
+        for (int i = 0; i < ROUNDS; i++) {
+            exchanges[e].run(in, out, peer);
+        }
+        mt_ints_expect(out, MT_DEVICE, length, length, peer, 7, exchanges[e].name);
+        mt_expect_message_path(path, exchanges[e].name);
     }
     mt_free(MT_DEVICE, in);
     mt_free(MT_DEVICE, out);
@@ -504,17 +525,10 @@ static void case_too_long(void)
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
-        {"first", case_first},
-        {"orders", case_orders},
-        {"self", case_self},
-        {"replace", case_replace},
-        {"answer", case_answer},
-        {"faces", case_faces},
-        {"posted", case_posted},
-        {"later", case_later},
-        {"elsewhere", case_elsewhere},
-        {"too-long", case_too_long},
-        {NULL, NULL},
+        {"first", case_first},         {"orders", case_orders},     {"short", case_short},
+        {"self", case_self},           {"replace", case_replace},   {"answer", case_answer},
+        {"faces", case_faces},         {"posted", case_posted},     {"later", case_later},
+        {"elsewhere", case_elsewhere}, {"too-long", case_too_long}, {NULL, NULL},
     };
 
     own_thread = pthread_self();
