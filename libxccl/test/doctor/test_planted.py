@@ -148,18 +148,24 @@ def test_all_that_cannot_be_written(doctor, world, monkeypatch):
     assert "XCCL_PROFILE=/no/p.json (there is no folder /no), so" in finding["cause"]
 
 
+def expect_unserved(doctor, made, program, finding, state):
+    """Nothing of xccl's reaches its calls of MPI: an error, unless nobody asked for that."""
+    status, found = doctor(made, "--app", str(program))
+    (only,) = found["findings"]
+    assert (status, only["id"]) == (1, finding)
+    assert f"an MPI of {program} ({state})" in found["not_there"]
+    made.env.update(XCCL_ROUTE="mpi")
+    assert ids(doctor(made, "--app", str(program))[1]) == []
+    return only["cause"]
+
+
 @pytest.mark.parametrize("more", [[], ["-static-pie", "-fPIE"]])
 def test_a_static_program(doctor, world, compile_static, more):
     made = world("dgx-a100")
     program = made.root / "app"
     compile_static(program, *more)
-    status, found = doctor(made, "--app", str(program))
-    (finding,) = found["findings"]
-    assert (status, finding["id"]) == (1, "program-static")
-    assert finding["cause"].startswith(f"{program} is linked statically")
-    assert f"an MPI of {program} (it is linked statically)" in found["not_there"]
-    made.env.update(XCCL_ROUTE="mpi")
-    assert ids(doctor(made, "--app", str(program))[1]) == []
+    cause = expect_unserved(doctor, made, program, "program-static", "it is linked statically")
+    assert cause.startswith(f"{program} is linked statically")
 
 
 def test_a_program_with_mpi_inside(doctor, world, compile_program):
@@ -167,13 +173,8 @@ def test_a_program_with_mpi_inside(doctor, world, compile_program):
     made = world("dgx-a100")
     program = made.root / "app"
     compile_program(program, ["MPI_Init", "PMPI_Init"])
-    status, found = doctor(made, "--app", str(program))
-    (finding,) = found["findings"]
-    assert (status, finding["id"]) == (1, "program-own-mpi")
-    assert finding["cause"].startswith(f"{program} has an MPI library inside")
-    assert f"an MPI of {program} (it is inside the program)" in found["not_there"]
-    made.env.update(XCCL_ROUTE="mpi")
-    assert ids(doctor(made, "--app", str(program))[1]) == []
+    cause = expect_unserved(doctor, made, program, "program-own-mpi", "it is inside the program")
+    assert cause.startswith(f"{program} has an MPI library inside")
 
 
 @pytest.mark.parametrize(

@@ -27,18 +27,26 @@ static bool is_elf(const struct image *image)
            (image->at[EI_CLASS] == ELFCLASS64);
 }
 
+/* One of a table of headers that begins at an offset of the file; false: it is not there. */
+static bool read_header(const struct image *image, uint64_t table, unsigned i, void *to,
+                        size_t bytes)
+{
+    uint64_t offset = table + (uint64_t)i * bytes;
+
+    if ((offset < table) || !holds(image, offset, bytes)) {
+        return false;
+    }
+    memcpy(to, image->at + offset, bytes);
+    return true;
+}
+
 static bool program_header(const struct image *image, unsigned i, Elf64_Phdr *header_p)
 {
     Elf64_Ehdr file;
 
     memcpy(&file, image->at, sizeof(file));
-    uint64_t offset = file.e_phoff + (uint64_t)i * sizeof(*header_p);
-    if ((i >= file.e_phnum) || (file.e_phentsize != sizeof(*header_p)) || (offset < file.e_phoff) ||
-        !holds(image, offset, sizeof(*header_p))) {
-        return false;
-    }
-    memcpy(header_p, image->at + offset, sizeof(*header_p));
-    return true;
+    return (i < file.e_phnum) && (file.e_phentsize == sizeof(*header_p)) &&
+           read_header(image, file.e_phoff, i, header_p, sizeof(*header_p));
 }
 
 static bool section_header(const struct image *image, unsigned i, Elf64_Shdr *header_p)
@@ -46,13 +54,8 @@ static bool section_header(const struct image *image, unsigned i, Elf64_Shdr *he
     Elf64_Ehdr file;
 
     memcpy(&file, image->at, sizeof(file));
-    uint64_t offset = file.e_shoff + (uint64_t)i * sizeof(*header_p);
-    if ((i >= file.e_shnum) || (file.e_shentsize != sizeof(*header_p)) || (offset < file.e_shoff) ||
-        !holds(image, offset, sizeof(*header_p))) {
-        return false;
-    }
-    memcpy(header_p, image->at + offset, sizeof(*header_p));
-    return true;
+    return (i < file.e_shnum) && (file.e_shentsize == sizeof(*header_p)) &&
+           read_header(image, file.e_shoff, i, header_p, sizeof(*header_p));
 }
 
 /* Where in the file an address of the program lies. */
