@@ -28,6 +28,7 @@ enum { MOST_REPEATS = 8 };
 /*
  * Several copies at once pass a link better by kernels up to here; those beyond, and a single one
  * for which no kernel lingers, by a copy engine, which takes nothing from the program's kernels.
+ * Within a device it takes longer: 3 us where ranks share an H200 (docs/benchmarks/programs.md).
  */
 enum { KERNEL_BYTES = 16 << 20 };
 /*
@@ -183,13 +184,13 @@ static bool are_several(void)
     return (__atomic_load_n(&copying, __ATOMIC_RELAXED) > 0) || (xm_watched_receives() > 1);
 }
 
-/* No mapping has been made between two devices of one process. */
-static bool is_reachable(const struct xc_device_ops *dev, const struct xm_rendezvous *r, int device)
+/* Do both buffers lie on one device? */
+static bool is_near(const struct xc_device_ops *dev, const struct xm_rendezvous *r, int device)
 {
     unsigned char uuid[XC_DEVICE_UUID_BYTES];
 
-    return !is_own(r) || ((dev->uuid_of(device, uuid) == xcclSuccess) &&
-                          (memcmp(uuid, r->from.uuid, sizeof(uuid)) == 0));
+    return (dev->uuid_of(device, uuid) == xcclSuccess) &&
+           (memcmp(uuid, r->from.uuid, sizeof(uuid)) == 0);
 }
 
 /* To where a type wants the bytes on the device; false: nothing was done. */
@@ -215,9 +216,10 @@ static bool start_kernel(struct xm_transfer *t, const struct xc_device_ops *dev,
     struct xm_rendezvous *r = &t->rendezvous;
     size_t                bytes = (size_t)r->from.bytes;
     char                 *to = r->receive.buf + r->receive.low;
-    bool                  several = are_several();
+    bool                  several = are_several(), near = is_near(dev, r, device);
 
-    if ((bytes == 0) || (bytes > KERNEL_BYTES) || !is_reachable(dev, r, device)) {
+    /* No mapping has been made between two devices of one process. */
+    if ((bytes == 0) || (bytes > KERNEL_BYTES) || (is_own(r) && !near)) {
         return false;
     }
     if (!is_direct(t)) {
@@ -227,9 +229,10 @@ static bool start_kernel(struct xm_transfer *t, const struct xc_device_ops *dev,
     struct xm_kernels *k = xm_kernels_of(dev, device);
     bool               collected = (xm_kernel_copies_collected() != XM_COLLECT_NONE);
     bool               few = collected ? !several : (xm_watched_receives() <= FEW);
+    bool               launch = several || (near && (bytes <= XM_QUICK_FETCH_BYTES));
     *over_p = (k != NULL) && few && xm_quick_copy(k, XM_QUICK_FETCH, to, from, bytes);
     return *over_p ||
-           (several && (k != NULL) && xm_kernel_copy_start(k, to, from, bytes, &r->by_kernel));
+           (launch && (k != NULL) && xm_kernel_copy_start(k, to, from, bytes, &r->by_kernel));
 }
 
 /* The program's own fills of the buffer from before are not to win over the message. */

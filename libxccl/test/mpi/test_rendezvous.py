@@ -278,12 +278,14 @@ def test_orders(mpi):
     mpi.run(2, "mpi_exchange cuda orders", sim="cuda:2", timeout=TIMEOUT, env=env).good()
 
 
-def test_one_by_an_engine(mpi):
-    """No kernel is launched for a single message, whichever call waits for it."""
+@pytest.mark.parametrize("devices", [1, 2])
+def test_who_copies_one(mpi, devices):
+    """A single message is read by a kernel within a device, and by an engine from another one."""
     env = {"XCCL_DIRECT_LINGER": "off", "XCCL_LOG": "trace"}
-    result = mpi.run(2, "mpi_exchange cuda short fetched", sim="cuda:2", timeout=TIMEOUT, env=env)
+    words, sim = "mpi_exchange cuda short fetched", f"cuda:{devices}"
+    result = mpi.run(2, words, sim=sim, timeout=TIMEOUT, env=env)
     result.good()
-    assert not result.lines("copies by one kernel: 1"), result.out
+    assert bool(result.lines("copies by one kernel: 1")) == (devices == 1), result.out
 
 
 def test_sent_beside_one_that_is_too_long(mpich):
