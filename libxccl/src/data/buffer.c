@@ -311,6 +311,16 @@ bool xm_buffer_single(struct xm_buffer *buffer, const void *buf, MPI_Count count
     return single(NULL, buffer, buf, count, type);
 }
 
+void xm_buffer_ask_again(struct xm_buffer *b)
+{
+    if (!b->used || b->absolute || (b->mem.kind != XC_MEM_DEVICE)) {
+        return;
+    }
+    struct xc_mem_info now = xc_mem_query(xm_buffer_at(b, b->low));
+    b->mem.synchronous = now.synchronous;
+    b->mem.allocation = now.allocation;
+}
+
 void xm_buffer_part(const struct xm_buffer *all, MPI_Count first, MPI_Count count,
                     struct xm_buffer *part_p)
 {

@@ -66,6 +66,11 @@ bool xm_buffers_of(const struct xm_call *call, const struct xm_place *place,
 /* A single buffer of count elements, for calls that are no collectives. xm_buffer_free() later. */
 bool xm_buffer_single(struct xm_buffer *buffer, const void *buf, MPI_Count count,
                       MPI_Datatype type);
+/*
+ * Of a persistent request, at its start: the program may have put other memory at the address since
+ * it was asked for, and a copy may have made it synchronous.
+ */
+void xm_buffer_ask_again(struct xm_buffer *buffer);
 void xm_buffers_free(struct xm_buffers *buffers);
 void xm_buffer_free(struct xm_buffer *buffer);
 /*

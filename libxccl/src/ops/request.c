@@ -204,6 +204,7 @@ static int start_transfer(struct xm_entry *e, MPI_Request *request, int profilin
     struct xm_transfer *t = e->transfer;
     int                 code;
 
+    xm_transfer_ask_again(t);
     if (t->rendezvous.looks && (xm_rendezvous_expect(t) != xcclSuccess)) {
         return xm_transfer_raise(t, xcclSystemError, xc_last_detail());
     }

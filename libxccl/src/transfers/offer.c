@@ -339,9 +339,6 @@ bool xm_rendezvous_offer_start(struct xm_transfer *t)
     }
     int part = find_offer(t, &r->peer);
     r->failed = xcclSuccess;
-    if (part >= 0) { /* since it was asked for, the program may have put other memory there */
-        t->parts[part].buffer.mem.allocation = 0;
-    }
     bool offered = (part >= 0) && open_unless_late(t, part);
     xm_rendezvous_rest(t); /* unless it is offered */
     return offered;

@@ -416,6 +416,16 @@ bool xm_transfer_poll_among_threads(struct xm_transfer *t)
     return done;
 }
 
+void xm_transfer_ask_again(struct xm_transfer *t)
+{
+    for (int i = 0; i < t->num_parts; i++) {
+        xm_buffer_ask_again(&t->parts[i].buffer);
+        if (t->rendezvous.looks && (t->parts[i].argument == t->rendezvous.argument)) {
+            t->rendezvous.receive.mem = t->parts[i].buffer.mem;
+        }
+    }
+}
+
 /* Start a persistent receive whose message is kept. */
 static bool start_kept(struct xm_transfer *t, int *code_p)
 {

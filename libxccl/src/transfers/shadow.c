@@ -124,8 +124,9 @@ static xcclResult_t begin_work(struct xm_shadow *s, struct work *w)
         *((i == 0) ? &w->mine : &w->both) = at;
     }
     if ((res == xcclSuccess) && !s->mem.synchronous) { /* as in every copy: stream_after_default */
-        s->dev->mem_make_synchronous(s->private);
+        bool made = s->dev->mem_make_synchronous(s->private);
         res = s->dev->stream_after_default(w->stream);
+        s->mem.synchronous = made && (res == xcclSuccess);
     }
     return res;
 }

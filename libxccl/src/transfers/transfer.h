@@ -178,6 +178,9 @@ bool xm_transfer_packs(enum xm_function function);
 bool      xm_transfer_unpacks(enum xm_function function);
 MPI_Count xm_transfer_most_unpacked(enum xm_function function, const long *args, MPI_Count all);
 
+/* Of a persistent request, before each start: see xm_buffer_ask_again(). */
+void xm_transfer_ask_again(struct xm_transfer *t);
+
 /*
  * Start a persistent request in another way than by MPI_Start: a receive whose message is kept
  * (kept.c), a send whose message is offered. False: MPI is to start it. *code_p: MPI's.

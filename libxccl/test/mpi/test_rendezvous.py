@@ -288,6 +288,15 @@ def test_who_copies_one(mpi, devices):
     assert bool(result.lines("copies by one kernel: 1")) == (devices == 1), result.out
 
 
+def test_made_early(mpi):
+    """Persistent requests on memory that no message has used yet: each start takes the fast way."""
+    env = {"XCCL_DIRECT_LINGER": "off", "XCCL_LOG": "trace"}
+    words = "mpi_exchange cuda early fetched"
+    result = mpi.run(2, words, sim="cuda:1", timeout=TIMEOUT, env=env)
+    result.good()
+    assert len(result.lines("copies by one kernel: 1")) >= 30, result.out  # of 2 x 40
+
+
 def test_sent_beside_one_that_is_too_long(mpich):
     """MPI_Isendrecv, which Open MPI 4.1 lacks."""
     mpich.run(2, "mpi_exchange cuda too-long", sim="cuda:2", timeout=TIMEOUT).good()

@@ -70,6 +70,59 @@ static void collectives(void)
     free(found);
 }
 
+static void make_persistent(int *buffer, MPI_Request *request)
+{
+    if (rank == 0) {
+        MPI_Send_init(buffer, COUNT, MPI_INT, 1, 2, MPI_COMM_WORLD, request);
+    } else {
+        MPI_Recv_init(buffer, COUNT, MPI_INT, 0, 2, MPI_COMM_WORLD, request);
+    }
+}
+
+/* Other memory, at the address that a persistent request has, if the runtime takes that again. */
+static int *renew(int *memory, MPI_Request *request)
+{
+    mt_free(MT_DEVICE, memory);
+    int *again = mt_alloc(MT_DEVICE, COUNT * sizeof(int));
+
+    if (again != memory) {
+        MPI_Request_free(request);
+        make_persistent(again, request);
+    }
+    return again;
+}
+
+/* Each start meets memory that nobody has seen, and the request was made of memory seen before. */
+static void persistent(void)
+{
+    int        *found = malloc(COUNT * sizeof(int));
+    int        *buffer = mt_alloc(MT_DEVICE, COUNT * sizeof(int));
+    int         first = (rank == 0) ? 0 : -1, late = (rank == 0) ? 5 : 20;
+    MPI_Request request;
+
+    if (rank == 0) {
+        MPI_Send(buffer, COUNT, MPI_INT, 1, 1, MPI_COMM_WORLD);
+    } else {
+        MPI_Recv(buffer, COUNT, MPI_INT, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+    make_persistent(buffer, &request);
+    for (int round = 0; round < ROUNDS; round++) {
+        int wrong = 0;
+        put_late(buffer, first, (rank == 0) ? round + 1 : 0, late);
+        MPI_Start(&request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        mt_get(found, buffer, MT_DEVICE, COUNT * sizeof(int));
+        for (int i = 0; i < COUNT; i++) {
+            wrong += found[i] != i * (round + 1);
+        }
+        count_wrong("persistent message", round, wrong);
+        buffer = renew(buffer, &request);
+    }
+    MPI_Request_free(&request);
+    mt_free(MT_DEVICE, buffer);
+    free(found);
+}
+
 /* To rank 1, whose memory is written late as well: fetched or staged, from device or host memory.
  */
 static void messages(enum mt_where from, int count)
@@ -118,6 +171,9 @@ int main(int argc, char **argv)
     for (int count = COUNT; count > 0; count /= 30) { /* 20000 bytes, 664, 20 */
         messages(MT_DEVICE, count);
         messages(MT_HOST, count);
+    }
+    if (rank < 2) {
+        persistent();
     }
     sums[0] = checks;
     sums[1] = failures;

@@ -228,6 +228,28 @@ static void case_short(void)
     mt_free(MT_DEVICE, out);
 }
 
+/* Requests that are made before anything was sent, on memory that nobody has seen. */
+static void case_early(void)
+{
+    int        *in = mt_ints_make(MT_DEVICE, SHORT, SHORT, 7), peer = 1 - mt_rank();
+    int        *out = mt_ints_make(MT_DEVICE, SHORT, 0, 0);
+    MPI_Request requests[2];
+
+    MPI_Recv_init(out, SHORT, MPI_INT, peer, TAG, MPI_COMM_WORLD, &requests[0]);
+    MPI_Send_init(in, SHORT, MPI_INT, peer, TAG, MPI_COMM_WORLD, &requests[1]);
+    mt_meet_on_device();
+    for (int i = 0; i < ROUNDS; i++) {
+        MPI_Startall(2, requests);
+        MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+        mt_ints_expect(out, MT_DEVICE, SHORT, SHORT, peer, 7, "made early");
+    }
+    mt_expect_message_path(path, "made early");
+    MPI_Request_free(&requests[0]);
+    MPI_Request_free(&requests[1]);
+    mt_free(MT_DEVICE, in);
+    mt_free(MT_DEVICE, out);
+}
+
 static void case_self(void)
 {
     static const enum mt_where pairs[][2] = {{MT_DEVICE, MT_DEVICE},
@@ -525,10 +547,19 @@ static void case_too_long(void)
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
-        {"first", case_first},         {"orders", case_orders},     {"short", case_short},
-        {"self", case_self},           {"replace", case_replace},   {"answer", case_answer},
-        {"faces", case_faces},         {"posted", case_posted},     {"later", case_later},
-        {"elsewhere", case_elsewhere}, {"too-long", case_too_long}, {NULL, NULL},
+        {"first", case_first},
+        {"orders", case_orders},
+        {"short", case_short},
+        {"early", case_early},
+        {"self", case_self},
+        {"replace", case_replace},
+        {"answer", case_answer},
+        {"faces", case_faces},
+        {"posted", case_posted},
+        {"later", case_later},
+        {"elsewhere", case_elsewhere},
+        {"too-long", case_too_long},
+        {NULL, NULL},
     };
 
     own_thread = pthread_self();
