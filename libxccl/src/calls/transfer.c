@@ -8,6 +8,7 @@
 #include "calls/begun.h"
 #include "calls/calls.h"
 #include "calls/observed.h"
+#include "calls/replace.h"
 #include "ops/inside.h"
 #include "ops/request.h"
 #include "transfers/access.h"
@@ -579,6 +580,9 @@ static int serve(enum xm_function function, int profiling, const long *args)
     }
     if (t.scattered) {
         return refuse_scattered(&t, profiling);
+    }
+    if (xm_replaces_apart(&t) && xm_replace_apart(&t, profiling, &code)) {
+        return code;
     }
     switch (t.form) {
     case 'A':

@@ -314,20 +314,35 @@ bool xm_rendezvous_offer(struct xm_transfer *t)
     return true;
 }
 
-bool xm_rendezvous_will_offer(const struct xm_transfer *t)
+/* Can a rank of MPI_COMM_WORLD fetch from there? */
+static bool is_reached(int peer, const struct xm_buffer *b)
 {
     const struct xc_device_ops *dev = xc_device_active();
     unsigned char               uuid[XC_DEVICE_UUID_BYTES];
-    int                         peer, part = find_offer(t, &peer);
+
+    return (dev->uuid_of(b->mem.device, uuid) == xcclSuccess) &&
+           (xm_mailbox_find(peer, (uint64_t)b->bytes, uuid) != NULL);
+}
+
+bool xm_rendezvous_will_offer(const struct xm_transfer *t)
+{
+    int peer, part = find_offer(t, &peer);
 
     if (part < 0) {
         return false;
     }
     const struct xm_buffer *b = &t->parts[part].buffer;
     return (b->bytes >= XM_LAZY_BYTES) &&
-           (xm_pipeline_takes(peer, (uint64_t)b->bytes) ||
-            ((dev->uuid_of(b->mem.device, uuid) == xcclSuccess) &&
-             (xm_mailbox_find(peer, (uint64_t)b->bytes, uuid) != NULL)));
+           (xm_pipeline_takes(peer, (uint64_t)b->bytes) || is_reached(peer, b));
+}
+
+bool xm_rendezvous_is_fetched(MPI_Comm comm, int rank, const struct xm_buffer *b)
+{
+    if ((xm_rendezvous_looks_from() == 0) || ((uint64_t)b->bytes < xm_rendezvous_least())) {
+        return false;
+    }
+    int peer = xm_world_rank(comm, rank);
+    return (peer >= 0) && is_reached(peer, b);
 }
 
 bool xm_rendezvous_offer_start(struct xm_transfer *t)

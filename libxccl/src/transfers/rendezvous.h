@@ -163,6 +163,8 @@ extern bool (*xm_rendezvous_excludes)(MPI_Comm comm);
 bool xm_rendezvous_offer_start(struct xm_transfer *t);
 /* Will most of its starts be offered? */
 bool xm_rendezvous_will_offer(const struct xm_transfer *t);
+/* Would a message from this memory to a rank of a communicator be offered, as far as is known? */
+bool xm_rendezvous_is_fetched(MPI_Comm comm, int rank, const struct xm_buffer *buffer);
 /* MPI refused the call: take the offer back. */
 void xm_rendezvous_withdraw(struct xm_transfer *t);
 /* The same where MPI was not called, so that the descriptor has not gone. */

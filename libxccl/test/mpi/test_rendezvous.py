@@ -267,6 +267,13 @@ def test_both_ways_at_once(family, case, mapped):
     family.run(2, f"mpi_exchange cuda {case}", sim="cuda:2", timeout=TIMEOUT, env=env).good()
 
 
+@pytest.mark.parametrize("devices", [1, 2])
+def test_replaced_on_the_device(mpi, devices):
+    """MPI_Sendrecv_replace sends from a copy on the device, as MPI_Sendrecv does."""
+    words = "mpi_exchange cuda replaced fetched"
+    mpi.run(2, words, sim=f"cuda:{devices}", timeout=TIMEOUT).good()
+
+
 def test_first(mpi):
     """Ranks that have met in a barrier, with a device in use, know that they fetch."""
     mpi.run(2, "mpi_exchange cuda first fetched", sim="cuda:2", timeout=TIMEOUT).good()

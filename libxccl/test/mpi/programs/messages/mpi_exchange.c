@@ -297,6 +297,52 @@ static void case_replace(void)
     replace(MT_HOST);
 }
 
+/* Both ranks replace what they send, in memory seen for the first time and in memory seen before.
+ */
+static void replace_both(int count)
+{
+    int       *values = mt_ints_make(MT_DEVICE, LARGE, count, 0), peer = 1 - mt_rank();
+    MPI_Status status;
+
+    for (int i = 1; i < 4; i++) {
+        MPI_Sendrecv_replace(values, count, MPI_INT, peer, TAG, peer, TAG, MPI_COMM_WORLD, &status);
+        mt_ints_expect(values, MT_DEVICE, count, count, (i % 2 == 0) ? mt_rank() : peer, 0,
+                       "both ranks replace");
+        mt_expect_status(&status, peer, TAG, count, "both ranks replace");
+        mt_expect_message_path(path, "both ranks replace");
+    }
+    mt_free(MT_DEVICE, values);
+}
+
+/* What rank 1 sends is too long for rank 0: that has an error, and its own message arrives. */
+static void replace_too_little(void)
+{
+    int *values = mt_ints_make(MT_DEVICE, LARGE, LARGE, 5), code, class = MPI_SUCCESS;
+    int  count = (mt_rank() == 0) ? LARGE / 2 : LARGE;
+
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    code = MPI_Sendrecv_replace(values, count, MPI_INT, 1 - mt_rank(), TAG, 1 - mt_rank(), TAG,
+                                MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Error_class(code, &class);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+    mt_expect(class == ((mt_rank() == 0) ? MPI_ERR_TRUNCATE : MPI_SUCCESS), "error class %d",
+              class);
+    if (mt_rank() == 1) {
+        mt_ints_expect(values, MT_DEVICE, LARGE / 2, LARGE / 2, 0, 5, "replaced by less");
+    }
+    mt_free(MT_DEVICE, values);
+}
+
+static void case_replaced(void)
+{
+    mt_meet_on_device();
+    replace_both(2000);
+    replace_both(COUNT);
+    replace_both(LARGE);
+    replace_too_little();
+    replace_both(COUNT);
+}
+
 /* What rank 0 receives comes once its large message has been received. */
 static void case_answer(void)
 {
@@ -547,19 +593,13 @@ static void case_too_long(void)
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
-        {"first", case_first},
-        {"orders", case_orders},
-        {"short", case_short},
-        {"early", case_early},
-        {"self", case_self},
-        {"replace", case_replace},
-        {"answer", case_answer},
-        {"faces", case_faces},
-        {"posted", case_posted},
-        {"later", case_later},
-        {"elsewhere", case_elsewhere},
-        {"too-long", case_too_long},
-        {NULL, NULL},
+        {"first", case_first},       {"orders", case_orders},
+        {"short", case_short},       {"early", case_early},
+        {"self", case_self},         {"replace", case_replace},
+        {"replaced", case_replaced}, {"answer", case_answer},
+        {"faces", case_faces},       {"posted", case_posted},
+        {"later", case_later},       {"elsewhere", case_elsewhere},
+        {"too-long", case_too_long}, {NULL, NULL},
     };
 
     own_thread = pthread_self();
