@@ -168,7 +168,9 @@ static bool serve(struct xm_enqueue *q, struct xm_enqueued *e, struct xm_call *r
     }
     if (res == xcclSuccess) {
         res = xm_enqueued_keep(q, e);
-    } /* else it stays: some of it may be on the stream */
+    } else {
+        xm_enqueued_failed(e);
+    }
     res = (res == xcclSuccess) ? missed : res;
     if (res != xcclSuccess) {
         xm_enqueue_fail(q, res);

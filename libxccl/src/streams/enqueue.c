@@ -165,11 +165,24 @@ void xm_enqueued_free(struct xm_enqueued *e)
     }
 }
 
+/* Nothing of it can be on the stream. */
+static bool is_empty(const struct xm_enqueued *e)
+{
+    return !e->stays && (e->op.scratch.count == 0);
+}
+
+void xm_enqueued_failed(struct xm_enqueued *e)
+{
+    if (is_empty(e)) {
+        xm_enqueued_free(e);
+    }
+}
+
 xcclResult_t xm_enqueued_keep(const struct xm_enqueue *q, struct xm_enqueued *e)
 {
     struct xm_stream_comm *sc = q->sc;
 
-    if (!e->stays && (e->op.scratch.count == 0)) {
+    if (is_empty(e)) {
         xm_enqueued_free(e);
         return xcclSuccess;
     }

@@ -62,6 +62,8 @@ int xm_enqueue_tell(const struct xm_enqueue *q);
 /* A new one for this call; NULL: out of memory, and the communicator's spare one is in use. */
 struct xm_enqueued *xm_enqueued_new(const struct xm_enqueue *q);
 void                xm_enqueued_free(struct xm_enqueued *e);
+/* It could not be enqueued. What may be on the stream in part stays until the process ends. */
+void xm_enqueued_failed(struct xm_enqueued *e);
 /* All of it is on the stream: keep what it holds as long as it is needed. */
 xcclResult_t xm_enqueued_keep(const struct xm_enqueue *q, struct xm_enqueued *e);
 /* Free what is not needed any more; all: wait for it. */

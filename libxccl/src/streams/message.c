@@ -260,6 +260,7 @@ static bool serve(struct xm_enqueue *q, struct xm_enqueued *e, const long *args,
     xcclResult_t res = begin_message(e);
     if (res != xcclSuccess) {
         xm_enqueue_fail(q, res);
+        xm_enqueued_failed(e);
     } else if (waits) {
         finish_message(q, e);
     } else {

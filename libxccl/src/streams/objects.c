@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Stream objects, and what describes them: MPIX_Info_set_hex, MPIX_Stream_create and _free. */
 #include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,9 @@
 
 /* Of a kind that MPICH never makes: its streams have no predefined ones. */
 enum { FIRST = 0x7c5c0000, MOST = 1024, TEXT_BYTES = 64, INFO_BYTES = 1024 };
+
+/* The handle of cudaStreamPerThread and of hipStreamPerThread. */
+enum { PER_THREAD = 2 };
 
 static pthread_mutex_t   lock = PTHREAD_MUTEX_INITIALIZER;
 static struct xm_stream *streams[MOST];
@@ -169,6 +173,14 @@ static xcclResult_t fill(struct xm_stream *stream, const char *type, const char 
                        "MPIX_Stream_create: the info's \"value\" is no %s; set it by "
                        "MPIX_Info_set_hex(info, \"value\", &stream, sizeof(stream))",
                        type);
+    }
+    /* Threads of xccl's own would enqueue on their own one. */
+    if (stream->handle == (xcclStream_t)(uintptr_t)PER_THREAD) {
+        return xc_fail(xcclInvalidUsage,
+                       "MPIX_Stream_create: %s names another stream in each thread; make one with "
+                       "%s",
+                       (wanted[0] == 'c') ? "cudaStreamPerThread" : "hipStreamPerThread",
+                       (wanted[0] == 'c') ? "cudaStreamCreate" : "hipStreamCreate");
     }
     stream->ops = xc_streams_of(stream->dev);
     if (stream->ops == NULL) {

@@ -56,6 +56,32 @@ static xcclResult_t keep_type(struct xm_buffer *b, MPI_Datatype *type)
     return xcclSuccess;
 }
 
+/* What MPI takes for the buffer's address; that may be far from its data. */
+static void *as_base(const struct xm_enqueued *e, const struct xm_buffer *b, char *span)
+{
+    bool as_bytes = e->op.no_memory && (b->absolute || e->op.substitute.made);
+
+    return as_bytes ? span : (void *)((uintptr_t)span - (uintptr_t)b->low);
+}
+
+/*
+ * Open MPI's non-blocking collectives take equal addresses of both buffers for MPI_IN_PLACE. Those
+ * of types that begin behind their address can be equal although the data lies apart.
+ */
+static void keep_apart(struct xm_enqueued *e)
+{
+    const struct xm_buffers *b = &e->op.buffers;
+    const void              *send = e->op.call.sendbuf, *recv = e->op.call.recvbuf;
+
+    send = (e->op.send_span != NULL) ? as_base(e, &b->send, e->op.send_span) : send;
+    recv = (e->op.recv_span != NULL) ? as_base(e, &b->recv, e->op.recv_span) : recv;
+    if ((send == recv) && (e->op.recv_span != NULL)) {
+        e->op.recv_span += LINE;
+    } else if ((send == recv) && (e->op.send_span != NULL)) {
+        e->op.send_span += LINE;
+    }
+}
+
 xcclResult_t xm_staged_prepare(struct xm_enqueued *e)
 {
     struct xm_buffers *b = &e->op.buffers;
@@ -68,8 +94,8 @@ xcclResult_t xm_staged_prepare(struct xm_enqueued *e)
     }
 
     /* Where all that XCCL_STAGING allows is in use, earlier operations give theirs back. */
-    while (((res = xm_scratch_take(&e->op.scratch, XM_POOL_HOST, LINE + send + recv, &e->room)) !=
-            xcclSuccess) &&
+    while (((res = xm_scratch_take(&e->op.scratch, XM_POOL_HOST, 2 * LINE + send + recv,
+                                   &e->room)) != xcclSuccess) &&
            !e->captured && (e->sc->held != NULL)) {
         res = xm_stream_comm_wait_oldest(e->sc);
         if (res != xcclSuccess) {
@@ -84,6 +110,7 @@ xcclResult_t xm_staged_prepare(struct xm_enqueued *e)
     e->word[0] = e->word[1] = 0;
     e->op.send_span = (send > 0) ? (char *)e->room + LINE : NULL;
     e->op.recv_span = (recv > 0) ? (char *)e->room + LINE + send : NULL;
+    keep_apart(e);
     if (send > 0) {
         res = xm_stage_in(&e->op.copier, &b->send, e->op.send_span);
     }
@@ -145,14 +172,6 @@ xcclResult_t xm_staged_finish(struct xm_enqueued *e)
     return ((res == xcclSuccess) && (e->op.recv_span != NULL) && (e->op.missed == xcclSuccess))
                ? xm_stage_out(&e->op.copier, &e->op.buffers.recv, e->op.recv_span)
                : res;
-}
-
-/* What MPI takes for the buffer's address; that may be far from its data. */
-static void *as_base(const struct xm_enqueued *e, const struct xm_buffer *b, char *span)
-{
-    bool as_bytes = e->op.no_memory && (b->absolute || e->op.substitute.made);
-
-    return as_bytes ? span : (void *)((uintptr_t)span - (uintptr_t)b->low);
 }
 
 static int post_collective(struct xm_enqueued *e)

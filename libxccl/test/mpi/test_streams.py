@@ -185,6 +185,29 @@ def test_handler_leaves_calls(family):
     left(family, "calls", **DIRECT)
 
 
+def objects(mpi, case, runtime="cuda", **env):
+    words = ["mpi_streams_objects", runtime, case]
+    env = {"XCCL_LOG": "warn", **env}
+    return mpi.run(2, words, sim=f"{runtime}:2", env=env, preload=False, timeout=60)
+
+
+def test_equal_addresses(family):
+    """Open MPI takes equal addresses of both buffers for MPI_IN_PLACE."""
+    objects(family, "apart", **STAGED).good()
+
+
+def test_refused_calls_keep_nothing(family):
+    objects(family, "kept", XCCL_LOG="none").good()
+
+
+@pytest.mark.parametrize("runtime", ["cuda", "rocm"])
+def test_stream_of_each_thread(family, runtime):
+    """In another thread, where NCCL's first call is, its handle names another stream."""
+    result = objects(family, "per-thread", runtime)
+    result.good()
+    assert result.lines("StreamPerThread"), result.out
+
+
 def messages(mpi, ranks, case, runtime="cuda", **env):
     return mpi.run(
         ranks,
