@@ -235,6 +235,7 @@ static void read_strictness(void)
     read_choice("XCCL_SIM_EARLY", "0", "1", &config.early);
     read_choice("XCCL_SIM_GDRCOPY", "0", "1", &config.gdrcopy);
     read_choice("XCCL_SIM_UUID", "0", "1", &config.uuid);
+    read_choice("XCCL_SIM_MANAGED", "concurrent", "exclusive", &config.exclusive);
     read_mps();
     read_choice("XCCL_SIM_DESTROY", "free", "wait", &config.destroy_waits);
     read_choice("XCCL_SIM_ABORT", "silent", "told", &config.abort_told);
@@ -313,14 +314,32 @@ static void read_version(void)
 /* A mistyped name would silently simulate something else. */
 static void check_names(void)
 {
-    static const char *const known[] = {
-        "XCCL_SIM",           "XCCL_SIM_NODES",   "XCCL_SIM_FAIL",     "XCCL_SIM_LOG",
-        "XCCL_SIM_MEMORY",    "XCCL_SIM_VERSION", "XCCL_SIM_RANK",     "XCCL_SIM_SIZE",
-        "XCCL_SIM_HIP",       "XCCL_SIM_DESTROY", "XCCL_SIM_CONNECT",  "XCCL_SIM_CONNECT_MS",
-        "XCCL_SIM_LAUNCH_US", "XCCL_SIM_SERIAL",  "XCCL_SIM_ALLOC",    "XCCL_SIM_FREE",
-        "XCCL_SIM_EARLY",     "XCCL_SIM_NUMBERS", "XCCL_SIM_GDRCOPY",  "XCCL_SIM_PROC",
-        "XCCL_SIM_MPS",       "XCCL_SIM_ABORT",   "XCCL_SIM_ABORT_MS", "XCCL_SIM_UUID",
-        "XCCL_SIM_DESTROY_MS"};
+    static const char *const known[] = {"XCCL_SIM",
+                                        "XCCL_SIM_NODES",
+                                        "XCCL_SIM_FAIL",
+                                        "XCCL_SIM_LOG",
+                                        "XCCL_SIM_MEMORY",
+                                        "XCCL_SIM_VERSION",
+                                        "XCCL_SIM_RANK",
+                                        "XCCL_SIM_SIZE",
+                                        "XCCL_SIM_HIP",
+                                        "XCCL_SIM_DESTROY",
+                                        "XCCL_SIM_CONNECT",
+                                        "XCCL_SIM_CONNECT_MS",
+                                        "XCCL_SIM_LAUNCH_US",
+                                        "XCCL_SIM_SERIAL",
+                                        "XCCL_SIM_ALLOC",
+                                        "XCCL_SIM_FREE",
+                                        "XCCL_SIM_EARLY",
+                                        "XCCL_SIM_NUMBERS",
+                                        "XCCL_SIM_GDRCOPY",
+                                        "XCCL_SIM_PROC",
+                                        "XCCL_SIM_MPS",
+                                        "XCCL_SIM_ABORT",
+                                        "XCCL_SIM_ABORT_MS",
+                                        "XCCL_SIM_UUID",
+                                        "XCCL_SIM_DESTROY_MS",
+                                        "XCCL_SIM_MANAGED"};
 
     for (char **entry = environ; (entry != NULL) && (*entry != NULL); entry++) {
         size_t length = strcspn(*entry, "=");

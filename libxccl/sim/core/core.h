@@ -79,6 +79,7 @@ struct xs_config {
     bool            alloc_waits; /* allocating waits for the context's work */
     bool            free_admits; /* what waits to free something lets others enqueue meanwhile */
     bool            gdrcopy;     /* its driver is there */
+    bool            exclusive;   /* the host may not touch managed memory while a kernel runs */
     const char     *mps;         /* folder of those that share devices at once; NULL: none do */
     bool            early; /* synchronous fills and small copies may return before they are done */
 };

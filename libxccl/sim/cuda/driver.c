@@ -123,7 +123,6 @@ static const struct {
     {78, 1},         /* STREAM_PRIORITIES_SUPPORTED */
     {83, 1},         /* MANAGED_MEMORY */
     {88, 0},         /* PAGEABLE_MEMORY_ACCESS */
-    {89, 1},         /* CONCURRENT_MANAGED_ACCESS */
     {91, 1},         /* CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM */
     {92, 1},         /* CAN_USE_STREAM_MEM_OPS_V1 */
     {99, 1},         /* HOST_REGISTER_SUPPORTED */
@@ -133,6 +132,7 @@ static const struct {
 };
 
 #define ATTRIBUTE_PCI_BUS_ID 33
+#define ATTRIBUTE_CONCURRENT_MANAGED_ACCESS 89
 #define ATTRIBUTE_MPS_ENABLED 133
 #define ATTRIBUTE_LAST 141
 
@@ -149,6 +149,9 @@ int cuDeviceGetAttribute(int *value, int attribute, int device)
     *value = (attribute == ATTRIBUTE_PCI_BUS_ID) ? xs_device_bus(device) : 0;
     if (attribute == ATTRIBUTE_MPS_ENABLED) {
         *value = (xs_config()->mps != NULL);
+    }
+    if (attribute == ATTRIBUTE_CONCURRENT_MANAGED_ACCESS) {
+        *value = !xs_config()->exclusive;
     }
     for (size_t i = 0; i < sizeof(attributes) / sizeof(attributes[0]); i++) {
         if (attributes[i].attribute == attribute) {

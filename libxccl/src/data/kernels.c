@@ -180,6 +180,14 @@ static xcclResult_t launch_local_once(struct xm_kernels *k)
     return (res == xcclSuccess) ? k->dev->stream_sync(k->streams[0]) : res;
 }
 
+/* None lingers behind a call where the program could not touch its managed memory meanwhile. */
+static void set_lingering(const struct xm_kernels *k, struct xm_lingering *l)
+{
+    if ((k->dev->managed_is_exclusive != NULL) && k->dev->managed_is_exclusive(k->device)) {
+        l->idle_ns = 0;
+    }
+}
+
 /* loaded_p: when the functions were there. */
 static xcclResult_t load_local(struct xm_kernels *k, uint64_t *loaded_p)
 {
@@ -194,6 +202,7 @@ static xcclResult_t load_local(struct xm_kernels *k, uint64_t *loaded_p)
     if (res == xcclSuccess) {
         res = xm_lingering_init(&k->lingering, k->dev, k->linger, &k->shared->post, k->relays, 1,
                                 copy_blocks(k), k->last);
+        set_lingering(k, &k->lingering);
     }
     return (res == xcclSuccess) ? launch_local_once(k) : res;
 }
@@ -288,6 +297,7 @@ static xcclResult_t load_collectives(struct xm_kernels *k, uint64_t *loaded_p)
     if (res == xcclSuccess) {
         res = xm_lingering_init(&k->attendant, k->dev, k->attend, &k->shared->attended,
                                 k->relays + 1, FEW_BLOCKS, many_blocks(k), k->last);
+        set_lingering(k, &k->attendant);
     }
     return (res == xcclSuccess) ? launch_collectives_once(k) : res;
 }

@@ -496,6 +496,7 @@ const struct xc_device_ops xc_cuda_ops = {
     .bus_id_of = xc_cuda_bus_id_of,
     .multiprocessors_of = xc_cuda_multiprocessors_of,
     .runs_processes_at_once = xc_cuda_runs_processes_at_once,
+    .managed_is_exclusive = xc_cuda_managed_is_exclusive,
     .stream_create = cuda_stream_create,
     .stream_create_urgent = cuda_stream_create_urgent,
     .stream_destroy = cuda_stream_destroy,

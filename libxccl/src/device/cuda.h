@@ -137,6 +137,7 @@ xcclResult_t xc_cuda_bus_id_of(int device, char *buf, size_t len);
 /* cuda_room.c */
 xcclResult_t xc_cuda_multiprocessors_of(int device, int *count_p);
 bool         xc_cuda_runs_processes_at_once(int device);
+bool         xc_cuda_managed_is_exclusive(int device);
 xcclResult_t xc_cuda_blocks_at_once(int device, void *function, unsigned threads, int *count_p);
 
 #endif

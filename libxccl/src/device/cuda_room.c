@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What room a device has for kernels, and whether it runs those of several processes at once. */
+/* What room a device has for kernels, and who may do what while one runs. */
 #include <pthread.h>
 #include <stddef.h>
 
@@ -8,7 +8,7 @@
 #include "device/symbols.h"
 
 /* CUdevice_attribute of cuda.h */
-enum { MULTIPROCESSOR_COUNT = 16, MPS_ENABLED = 133 };
+enum { MULTIPROCESSOR_COUNT = 16, CONCURRENT_MANAGED_ACCESS = 89, MPS_ENABLED = 133 };
 
 #define ROOM_FUNCTIONS(X)                                                                          \
     X(device_get, "cuDeviceGet", (CUdevice *, int))                                                \
@@ -63,6 +63,14 @@ bool xc_cuda_runs_processes_at_once(int device)
     int enabled = 0;
 
     return (ask(device, MPS_ENABLED, &enabled) == xcclSuccess) && (enabled != 0);
+}
+
+bool xc_cuda_managed_is_exclusive(int device)
+{
+    int concurrent = 1;
+
+    return (ask(device, CONCURRENT_MANAGED_ACCESS, &concurrent) == xcclSuccess) &&
+           (concurrent == 0);
 }
 
 xcclResult_t xc_cuda_blocks_at_once(int device, void *function, unsigned threads, int *count_p)

@@ -90,6 +90,11 @@ struct xc_device_ops {
     xcclResult_t (*multiprocessors_of)(int device, int *count_p);
     /* Do kernels of several processes run on it at once (MPS)? NULL: it gives them turns. */
     bool (*runs_processes_at_once)(int device);
+    /*
+     * Does the process crash if it touches managed memory while a kernel runs there (WSL, Jetson)?
+     * NULL: no.
+     */
+    bool (*managed_is_exclusive)(int device);
 
     /* Work on the device entered. Streams are non-blocking towards the default stream. */
     xcclResult_t (*stream_create)(xcclStream_t *stream_p);

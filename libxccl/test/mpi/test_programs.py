@@ -153,6 +153,12 @@ def test_order(family, runtime, route):
     family.run(2, f"mpi_order {runtime}", sim=f"{runtime}:2", env=env).good()
 
 
+def test_order_written(mpi):
+    """Also where the sender writes the message into memory that is being filled."""
+    env = {"XCCL_P2P_PUSH": "on", "XCCL_SIM_EARLY": "1"}
+    mpi.run(2, "mpi_order cuda", sim="cuda:2", env=env).good()
+
+
 @pytest.mark.release_only
 @pytest.mark.parametrize("runtime", ["cuda", "rocm"])
 def test_order_per_thread(openmpi, runtime):

@@ -285,6 +285,16 @@ def test_orders(mpi):
     mpi.run(2, "mpi_exchange cuda orders", sim="cuda:2", timeout=TIMEOUT, env=env).good()
 
 
+@pytest.mark.parametrize("managed", ["concurrent", "exclusive"])
+def test_no_kernel_stays(openmpi, managed):
+    """Where the program could not touch its managed memory behind a call, a kernel being there."""
+    env = {"XCCL_DIRECT_LINGER": "1000", "XCCL_LOG": "trace", "XCCL_SIM_MANAGED": managed}
+    words = "mpi_exchange cuda faces"
+    result = openmpi.run(2, words, sim="cuda:2", timeout=TIMEOUT, env=env)
+    result.good()
+    assert bool(result.lines("kernel that was there")) == (managed == "concurrent"), result.out
+
+
 @pytest.mark.parametrize("devices", [1, 2])
 def test_who_copies_one(mpi, devices):
     """A single message is read by a kernel within a device, and by an engine from another one."""

@@ -152,6 +152,37 @@ static void expect_errors(void)
     mt_free(MT_DEVICE, buffer);
 }
 
+/* A message that was met by a probe is none of another communicator's, whatever its tag. */
+static void receive_beside(void)
+{
+    enum { TAG = 50 };
+    MPI_Comm    other, comms[] = {MPI_COMM_WORLD, MPI_COMM_NULL};
+    MPI_Request requests[2];
+    MPI_Status  status;
+    int        *values[2];
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &other);
+    comms[1] = other;
+    for (int i = 0; i < 2; i++) {
+        values[i] = mt_ints_make(MT_DEVICE, LONG, (mt_rank() == 0) ? LONG : 0, i);
+        if (mt_rank() == 0) {
+            MPI_Isend(values[i], LONG, MPI_INT, 1, TAG, comms[i], &requests[i]);
+        }
+    }
+    if (mt_rank() == 0) {
+        MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    } else {
+        MPI_Probe(0, TAG, MPI_COMM_WORLD, &status);
+        for (int i = 1; i >= 0; i--) {
+            MPI_Recv(values[i], LONG, MPI_INT, 0, TAG, comms[i], &status);
+            mt_ints_expect(values[i], MT_DEVICE, LONG, LONG, 0, i, "on its communicator");
+        }
+    }
+    mt_free(MT_DEVICE, values[0]);
+    mt_free(MT_DEVICE, values[1]);
+    MPI_Comm_free(&other);
+}
+
 int main(int argc, char **argv)
 {
     int numbers[WAYS];
@@ -162,6 +193,7 @@ int main(int argc, char **argv)
     }
     mt_in_threads(WAYS, work, numbers, sizeof(numbers[0]));
     expect_errors();
+    receive_beside();
     mt_summary();
     MPI_Finalize();
     return mt_status();
