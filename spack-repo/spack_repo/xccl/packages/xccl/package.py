@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="6dd53d3266a2f78e95114916ff0c7d822de89feee086df73dc8e7492880ae016")
+    version("0.1.0", sha256="4603411e95270102148306625aae94bcadd9b04856eb9899997d99c064e3872e")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
