@@ -36,6 +36,13 @@ def test_pipeline(across, case):
     go(across, "1+1", f"mpi_pipeline cuda {case} pipelined", PIECES)
 
 
+@pytest.mark.parametrize("number", [1, 4, 30])
+def test_piece_that_is_not_copied(across, number):
+    """Its receiver would take what lay there before for the message."""
+    env = {**PIECES, "XCCL_SIM_FAIL": f"copy@0={number}"}
+    go(across, "1+1", "mpi_pipeline cuda uncopied pipelined", env)
+
+
 @pytest.mark.parametrize("piece", [16384, 70000])
 def test_size_of_pieces(across_openmpi, piece):
     env = {**PIECES, "XCCL_PIPELINE_PIECE": str(piece), "XCCL_LOG": "trace"}

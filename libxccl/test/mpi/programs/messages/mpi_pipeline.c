@@ -304,14 +304,41 @@ static void case_timeout(void)
     mt_free(MT_DEVICE, buffer);
 }
 
+/* With XCCL_SIM_FAIL=copy@0=n a piece cannot be copied: both ranks hear of it. Then all is well. */
+static void case_uncopied(void)
+{
+    enum { COUNT = 200000 };
+    int *buffer = mt_ints_make(MT_DEVICE, COUNT, (mt_rank() == 0) ? COUNT : 0, 7), code;
+
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    if (mt_rank() == 0) {
+        code = MPI_Send(buffer, COUNT, MPI_INT, 1, TAG, MPI_COMM_WORLD);
+    } else {
+        code = MPI_Recv(buffer, COUNT, MPI_INT, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+    mt_expect(code != MPI_SUCCESS, "a message of which a piece is missing ended well");
+    mt_free(MT_DEVICE, buffer);
+    if (mt_rank() == 0) {
+        send(MT_DEVICE, COUNT, 8);
+    } else {
+        receive(MT_DEVICE, MT_DEVICE, COUNT, 0, 8);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
-        {"sizes", case_sizes},     {"both_ways", case_both_ways},
-        {"answer", case_answer},   {"barrier", case_barrier},
-        {"tags", case_tags},       {"memory", case_memory},
-        {"freed", case_freed},     {"truncated", case_truncated},
-        {"timeout", case_timeout}, {NULL, NULL},
+        {"sizes", case_sizes},
+        {"both_ways", case_both_ways},
+        {"answer", case_answer},
+        {"barrier", case_barrier},
+        {"tags", case_tags},
+        {"memory", case_memory},
+        {"freed", case_freed},
+        {"truncated", case_truncated},
+        {"timeout", case_timeout},
+        {"uncopied", case_uncopied},
+        {NULL, NULL},
     };
     int level = MPI_THREAD_SINGLE;
 
