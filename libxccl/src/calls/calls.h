@@ -31,6 +31,8 @@ void xm_collective_place(const struct xm_op *op, struct xm_place *place);
 int xm_collective_carry(struct xm_op *op, const struct xm_path *path);
 /* A message, a file access, packing, or a call on a window; by MPI alone where nothing is to do. */
 int xm_transfer_call(enum xm_function function, int profiling, const long *args);
+/* The same as the program calls it: threads may take each other's messages. */
+int xm_message_call(enum xm_function function, int profiling, const long *args);
 /*
  * The same of a function that receives, if its message is kept (transfers/kept.c); false: it is
  * not. *code_p: MPI's.

@@ -17,13 +17,11 @@
 enum { LEAST_BYTES = 4096 };
 enum { BUFFER, COUNT, TYPE, TO, SEND_TAG, FROM, RECEIVE_TAG, COMM, STATUS };
 
-bool xm_replaces_apart(const struct xm_transfer *t)
+static bool is_better(const struct xm_transfer *t)
 {
     const struct xm_buffer *b = &t->parts[0].buffer;
-    bool                    function = (t->function == XM_FN_MPI_Sendrecv_replace) ||
-                    (t->function == XM_FN_MPI_Sendrecv_replace_c);
 
-    return function && (t->num_parts == 1) && !t->scattered && b->plain && (b->blocks == 1) &&
+    return (t->num_parts == 1) && !t->scattered && b->plain && (b->blocks == 1) &&
            (b->mem.kind == XC_MEM_DEVICE) && (b->bytes >= LEAST_BYTES) &&
            (b->bytes <= (MPI_Count)xc_params()->scratch << 20) &&
            xm_rendezvous_is_fetched(xm_transfer_comm(t), (int)t->args[TO], b);
@@ -57,7 +55,7 @@ static xcclResult_t copy(struct xm_scratch *scratch, const struct xc_device_ops 
     return (res == xcclSuccess) ? xm_stream_wait(dev, stream) : res;
 }
 
-bool xm_replace_apart(struct xm_transfer *t, int profiling, int *code_p)
+static bool carry_out(const struct xm_transfer *t, int profiling, int *code_p)
 {
     const struct xm_buffer     *b = &t->parts[0].buffer;
     const struct xc_device_ops *dev = xc_device_active();
@@ -71,8 +69,7 @@ bool xm_replace_apart(struct xm_transfer *t, int profiling, int *code_p)
     xm_scratch_begin(&scratch, dev, b->mem.device);
     xcclResult_t res = copy(&scratch, dev, b, &sent);
     dev->leave(saved);
-    if (res != xcclSuccess) {
-        xm_scratch_end(&scratch);
+    if (res != xcclSuccess) { /* where the copy failed, the device may still be at it */
         return false;
     }
     const long *a = t->args;
@@ -88,10 +85,23 @@ bool xm_replace_apart(struct xm_transfer *t, int profiling, int *code_p)
                           a[RECEIVE_TAG],
                           a[COMM],
                           a[STATUS]};
-    xm_transfer_close(t);
-    *code_p = xm_transfer_call(large ? XM_FN_MPI_Sendrecv_c : XM_FN_MPI_Sendrecv, profiling, args);
+    *code_p = xm_message_call(large ? XM_FN_MPI_Sendrecv_c : XM_FN_MPI_Sendrecv, profiling, args);
     if (*code_p == MPI_SUCCESS) { /* else its receiver may still be reading it */
         xm_scratch_end(&scratch);
     }
     return true;
+}
+
+bool xm_replace_apart(enum xm_function function, int profiling, const long *args, int *code_p)
+{
+    struct xm_transfer t;
+
+    if (((function != XM_FN_MPI_Sendrecv_replace) && (function != XM_FN_MPI_Sendrecv_replace_c)) ||
+        xm_config.faulty || (xm_transfer_way(function, args) != XM_WAY_OURS) ||
+        !xm_transfer_read(&t, function, args)) {
+        return false;
+    }
+    bool done = is_better(&t) && carry_out(&t, profiling, code_p);
+    xm_transfer_close(&t);
+    return done;
 }

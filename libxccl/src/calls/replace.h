@@ -4,9 +4,7 @@
 
 #include "transfers/transfer.h"
 
-/* Is what this call replaces best sent from a copy on the device? */
-bool xm_replaces_apart(const struct xm_transfer *t);
-/* Do so, and let go of the transfer; false: nothing was done. *code_p: MPI's. */
-bool xm_replace_apart(struct xm_transfer *t, int profiling, int *code_p);
+/* Carry such a call out, where that is the better way; false: it was not. *code_p: MPI's. */
+bool xm_replace_apart(enum xm_function function, int profiling, const long *args, int *code_p);
 
 #endif

@@ -581,9 +581,6 @@ static int serve(enum xm_function function, int profiling, const long *args)
     if (t.scattered) {
         return refuse_scattered(&t, profiling);
     }
-    if (xm_replaces_apart(&t) && xm_replace_apart(&t, profiling, &code)) {
-        return code;
-    }
     switch (t.form) {
     case 'A':
         return xm_attached_attach(&t, profiling, args);
@@ -656,4 +653,16 @@ int xm_transfer_call(enum xm_function function, int profiling, const long *args)
     default:
         return serve(function, profiling, args);
     }
+}
+
+int xm_message_call(enum xm_function function, int profiling, const long *args)
+{
+    int code;
+
+    if (xm_replace_apart(function, profiling, args, &code)) {
+        return code;
+    }
+    return (xm_kept_has_threads() && xm_receive_matches(function, args))
+               ? xm_receive_among_threads(function, profiling, args)
+               : xm_transfer_call(function, profiling, args);
 }

@@ -462,14 +462,12 @@ static long transfer(enum xm_function function, int profiling, const long *args)
     if (__builtin_expect(xm_mpi_functions[function] == NULL, 0)) {
         return missing_transfer(function, profiling, args);
     }
-    if (xm_kept_has_threads() && xm_receive_matches(function, args)) {
-        int code = xm_receive_among_threads(function, profiling, args);
-        xm_requests_progress();
-        return code;
+    bool threads = xm_kept_has_threads() && xm_receive_matches(function, args);
+    long res = (threads || is_started(true)) ? xm_message_call(function, profiling, args)
+                                             : xm_mpi_forward(function, profiling, args);
+    if (!threads) {
+        xm_settle();
     }
-    long res = is_started(true) ? xm_transfer_call(function, profiling, args)
-                                : xm_mpi_forward(function, profiling, args);
-    xm_settle();
     xm_requests_progress(); /* this may have been the word that a freed receive is over */
     return res;
 }

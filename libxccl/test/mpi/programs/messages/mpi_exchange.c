@@ -333,6 +333,20 @@ static void replace_too_little(void)
     mt_free(MT_DEVICE, values);
 }
 
+/* From here on threads take messages out of MPI's queue, if there are any. */
+static void probe_once(void)
+{
+    MPI_Request request;
+    MPI_Status  status;
+    int         peer = 1 - mt_rank(), sent = mt_rank(), got = -1;
+
+    MPI_Isend(&sent, 1, MPI_INT, peer, TAG, MPI_COMM_WORLD, &request);
+    MPI_Probe(peer, TAG, MPI_COMM_WORLD, &status);
+    MPI_Recv(&got, 1, MPI_INT, peer, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    mt_expect(got == peer, "a message that was probed: %d", got);
+}
+
 static void case_replaced(void)
 {
     mt_meet_on_device();
@@ -340,7 +354,9 @@ static void case_replaced(void)
     replace_both(COUNT);
     replace_both(LARGE);
     replace_too_little();
+    probe_once();
     replace_both(COUNT);
+    replace_too_little();
 }
 
 /* What rank 0 receives comes once its large message has been received. */
