@@ -8,6 +8,7 @@
 #include "calls/begun.h"
 #include "calls/calls.h"
 #include "calls/observed.h"
+#include "calls/packing.h"
 #include "calls/replace.h"
 #include "ops/inside.h"
 #include "ops/request.h"
@@ -417,6 +418,44 @@ static int refuse_position(enum xm_function function, int profiling, const long 
     return xm_raise(comm, xcclInvalidArgument, text);
 }
 
+static void set_position(union xm_position *p, bool narrow, MPI_Count bytes)
+{
+    if (narrow) {
+        p->narrow = (int)bytes;
+    } else {
+        p->wide = bytes;
+    }
+}
+
+/* external32 is for MPI to write and to read. */
+static int pack_at(struct xm_transfer *t, int profiling, MPI_Count room, bool narrow,
+                   union xm_position *packed)
+{
+    bool      native = narrow || (t->function == XM_FN_MPI_Pack_c);
+    MPI_Count bytes;
+
+    if (!native || !xm_pack_on_device(t, room, &bytes)) {
+        return blocking(t, profiling);
+    }
+    set_position(packed, narrow, bytes);
+    xm_transfer_close(t);
+    return MPI_SUCCESS;
+}
+
+static int unpack_at(struct xm_transfer *t, int profiling, MPI_Count there, bool narrow,
+                     union xm_position *taken)
+{
+    bool      native = narrow || (t->function == XM_FN_MPI_Unpack_c);
+    MPI_Count bytes;
+
+    if (!native || !xm_unpack_on_device(t, there, &bytes)) {
+        return blocking(t, profiling);
+    }
+    set_position(taken, narrow, bytes);
+    xm_transfer_close(t);
+    return MPI_SUCCESS;
+}
+
 /*
  * MPI_Pack and MPI_Pack_external write from the position on alone. The rest of the buffer may be
  * another thread's to pack into, or a message's that is received: MPI is given what lies behind the
@@ -447,7 +486,7 @@ static int pack(enum xm_function function, int profiling, const long *args)
         return refuse_scattered(&t, profiling);
     }
     t.packed = &packed;
-    int code = blocking(&t, profiling);
+    int code = pack_at(&t, profiling, room - first, narrow, &packed);
     if ((code == MPI_SUCCESS) && narrow) {
         *(int *)position += packed.narrow;
     } else if (code == MPI_SUCCESS) {
@@ -484,7 +523,8 @@ static int unpack(enum xm_function function, int profiling, const long *args)
     if (t.scattered) {
         return refuse_scattered(&t, profiling);
     }
-    int code = blocking(&t, profiling);
+    int code =
+        inside ? unpack_at(&t, profiling, end - first, narrow, &taken) : blocking(&t, profiling);
     if (inside && (code == MPI_SUCCESS) && narrow) {
         *(int *)position += taken.narrow;
     } else if (inside && (code == MPI_SUCCESS)) {

@@ -41,6 +41,17 @@ def test_windows(mpi, case):
     mpi.run(2, f"mpi_windows cuda {case}", timeout=TIMEOUT).good()
 
 
+@pytest.mark.parametrize("runtime", ["cuda", "rocm"])
+def test_packing_on_the_device(family, runtime):
+    family.run(1, f"mpi_packing {runtime} device", sim=f"{runtime}:1", timeout=TIMEOUT).good()
+
+
+@pytest.mark.parametrize("env", [{"XCCL_DIRECT": "off"}, {"XCCL_P2P": "staged"}])
+def test_packing_without_kernels(openmpi, env):
+    env = {**env, "XCCL_SIM_EARLY": "1"}
+    openmpi.run(1, "mpi_packing cuda device", sim="cuda:1", timeout=TIMEOUT, env=env).good()
+
+
 def test_windows_over_ucx(openmpi):
     """They read an origin that MPI_NO_OP ignores."""
     env = {"OMPI_MCA_osc": "ucx"}
