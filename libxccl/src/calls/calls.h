@@ -59,7 +59,8 @@ bool xm_windows_any(void);
 int xm_window_call(enum xm_function function, int profiling, const long *args);
 
 /*
- * Path of this thread's last transfer that was not plain: "mpi-staged", "fetched", "pipelined";
+ * Path of this thread's last transfer that was not plain: "mpi-staged", "fetched", "pipelined",
+ * "device" (packing);
  * else "mpi".
  */
 const char *xm_last_message_path(void);
