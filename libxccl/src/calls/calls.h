@@ -60,8 +60,7 @@ int xm_window_call(enum xm_function function, int profiling, const long *args);
 
 /*
  * Path of this thread's last transfer that was not plain: "mpi-staged", "fetched", "pipelined",
- * "device" (packing);
- * else "mpi".
+ * "device" (packing); else "mpi".
  */
 const char *xm_last_message_path(void);
 

@@ -9,6 +9,7 @@
 #include "calls/calls.h"
 #include "calls/observed.h"
 #include "calls/packing.h"
+#include "calls/reduce_local.h"
 #include "calls/replace.h"
 #include "ops/inside.h"
 #include "ops/request.h"
@@ -620,6 +621,10 @@ static int serve(enum xm_function function, int profiling, const long *args)
     }
     if (t.scattered) {
         return refuse_scattered(&t, profiling);
+    }
+    if (xm_reduce_on_device(&t)) {
+        xm_transfer_close(&t);
+        return MPI_SUCCESS;
     }
     switch (t.form) {
     case 'A':

@@ -52,6 +52,18 @@ def test_packing_without_kernels(openmpi, env):
     openmpi.run(1, "mpi_packing cuda device", sim="cuda:1", timeout=TIMEOUT, env=env).good()
 
 
+@pytest.mark.parametrize("runtime", ["cuda", "rocm"])
+def test_reduce_local_on_the_device(mpi, runtime):
+    words = f"mpi_reduce_local {runtime} device"
+    mpi.run(1, words, sim=f"{runtime}:1", timeout=TIMEOUT).good()
+
+
+def test_reduce_local_without_kernels(mpi):
+    env = {"XCCL_DIRECT": "off", "XCCL_SIM_EARLY": "1"}
+    words = "mpi_reduce_local cuda mpi-staged"
+    mpi.run(1, words, sim="cuda:1", timeout=TIMEOUT, env=env).good()
+
+
 def test_windows_over_ucx(openmpi):
     """They read an origin that MPI_NO_OP ignores."""
     env = {"OMPI_MCA_osc": "ucx"}
