@@ -70,12 +70,15 @@ static void compare(const char *name, MPI_Datatype type, int count)
 static void compare_types(void)
 {
     const int    lengths[] = {3, 1, 5, 2}, at[] = {0, 5, 9, 30};
-    MPI_Datatype vector, rows, indexed, wide;
+    MPI_Datatype vector, rows, indexed, wide, real, reals;
 
     MPI_Type_vector(500, 1, 3, MPI_INT, &vector);
     MPI_Type_vector(20, 1000, 1500, MPI_CHAR, &rows);
     MPI_Type_indexed(4, lengths, at, MPI_SHORT, &indexed);
     MPI_Type_create_resized(indexed, 0, 80, &wide);
+    MPI_Type_create_f90_real(6, 30, &real); /* predefined, and not to be freed */
+    MPI_Type_vector(50, 1, 2, real, &reals);
+    MPI_Type_commit(&reals);
     MPI_Type_commit(&vector);
     MPI_Type_commit(&rows);
     MPI_Type_commit(&wide);
@@ -85,6 +88,8 @@ static void compare_types(void)
     compare("rows", rows, 1);
     compare("several rows", rows, 3);
     compare("irregular", wide, 100);
+    compare("reals of Fortran", reals, 2);
+    MPI_Type_free(&reals);
     MPI_Type_free(&vector);
     MPI_Type_free(&rows);
     MPI_Type_free(&indexed);
