@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="853da5e05961c531e32ba909cae15fa1e7624badc91df06533775c9882c6ebfa")
+    version("0.1.0", sha256="86daf4d51ac15013150147c88fe81627dbf8f525e9f3e12a0187749862ad514b")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
