@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="86daf4d51ac15013150147c88fe81627dbf8f525e9f3e12a0187749862ad514b")
+    version("0.1.0", sha256="98d6bc0bc1e6212fb6f2f4ea2a17abfaea2e2bbf078a233a70d1068bca8dc76f")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
