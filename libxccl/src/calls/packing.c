@@ -29,18 +29,6 @@ static bool can_do(const struct xm_transfer *t, const struct xm_buffer *typed,
            (typed->mem.device == packed->mem.device) && (typed->bytes <= room);
 }
 
-/* What the program gave the default stream for the memory is over: see stream_after_default. */
-static xcclResult_t order(const struct xc_device_ops *dev, const struct xm_buffer *typed,
-                          const struct xm_buffer *packed, xcclStream_t stream)
-{
-    if (typed->mem.synchronous && packed->mem.synchronous) {
-        return xcclSuccess;
-    }
-    dev->mem_make_synchronous(typed->buf + typed->low);
-    dev->mem_make_synchronous(packed->buf + packed->low);
-    return dev->stream_after_default(stream);
-}
-
 /* With the device entered, and waited for. out: to the buffer of the program's type. */
 static xcclResult_t move(const struct xm_call *call, const struct xm_buffer *typed,
                          const struct xm_buffer *packed, bool out, struct xm_scratch *scratch)
@@ -54,7 +42,7 @@ static xcclResult_t move(const struct xm_call *call, const struct xm_buffer *typ
     }
     xcclResult_t res = xm_copy_stream(dev, typed->mem.device, &copier.stream);
     if (res == xcclSuccess) {
-        res = order(dev, typed, packed, copier.stream);
+        res = xm_after_program(dev, typed, packed, copier.stream);
     }
     if (res == xcclSuccess) {
         res = out ? xm_unpack(&copier, typed, lane.other) : xm_pack(&copier, typed, lane.other);
@@ -85,22 +73,17 @@ static bool carry_out(const struct xm_transfer *t, const struct xm_buffer *typed
 
 bool xm_pack_on_device(const struct xm_transfer *t, MPI_Count room, MPI_Count *bytes_p)
 {
-    const struct xm_buffer *typed = buffer_at(t, 's'), *packed = buffer_at(t, 'r');
+    const struct xm_call call = {.comm = xm_transfer_comm(t)};
+    bool                 in = (t->function == XM_FN_MPI_Pack) || (t->function == XM_FN_MPI_Pack_c);
+    bool out = (t->function == XM_FN_MPI_Unpack) || (t->function == XM_FN_MPI_Unpack_c);
 
-    if (!can_do(t, typed, packed, room) || !carry_out(t, typed, packed, false)) {
+    if (!in && !out) { /* external32 is for MPI to write and to read */
         return false;
     }
-    *bytes_p = typed->bytes;
-    return true;
-}
-
-bool xm_unpack_on_device(const struct xm_transfer *t, MPI_Count room, MPI_Count *bytes_p)
-{
-    const struct xm_buffer *typed = buffer_at(t, 'r'), *packed = buffer_at(t, 's');
-    const struct xm_call    call = {.comm = xm_transfer_comm(t)};
-
-    if (!can_do(t, typed, packed, room) || !xm_ordered(&call, typed) ||
-        !carry_out(t, typed, packed, true)) {
+    const struct xm_buffer *typed = buffer_at(t, out ? 'r' : 's');
+    const struct xm_buffer *packed = buffer_at(t, out ? 's' : 'r');
+    if (!can_do(t, typed, packed, room) || (out && !xm_ordered(&call, typed)) ||
+        !carry_out(t, typed, packed, out)) {
         return false;
     }
     *bytes_p = typed->bytes;

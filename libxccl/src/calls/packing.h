@@ -10,6 +10,5 @@
  * nothing was done. *bytes_p: how many were packed, or read.
  */
 bool xm_pack_on_device(const struct xm_transfer *t, MPI_Count room, MPI_Count *bytes_p);
-bool xm_unpack_on_device(const struct xm_transfer *t, MPI_Count room, MPI_Count *bytes_p);
 
 #endif

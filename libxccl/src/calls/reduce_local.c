@@ -2,6 +2,7 @@
 #include "calls/reduce_local.h"
 
 #include "comms/wait.h"
+#include "data/copy.h"
 #include "data/events.h"
 #include "data/kernel_reduction.h"
 #include "data/kernels.h"
@@ -38,18 +39,6 @@ static bool describe(const struct xm_transfer *t, const struct xm_buffer *in,
     return work->bytes == (uint64_t)in->bytes; /* without holes */
 }
 
-/* What the program gave the default stream for the memory is over: see stream_after_default. */
-static xcclResult_t order(const struct xc_device_ops *dev, const struct xm_buffer *in,
-                          const struct xm_buffer *inout, xcclStream_t stream)
-{
-    if (in->mem.synchronous && inout->mem.synchronous) {
-        return xcclSuccess;
-    }
-    dev->mem_make_synchronous(in->buf + in->low);
-    dev->mem_make_synchronous(inout->buf + inout->low);
-    return dev->stream_after_default(stream);
-}
-
 /* With the device entered, and waited for. *begun_p: something is on the device. */
 static xcclResult_t carry_out(struct xm_kernel_series *series, const struct xm_buffer *in,
                               const struct xm_buffer *inout, const struct xk_work *work,
@@ -61,7 +50,7 @@ static xcclResult_t carry_out(struct xm_kernel_series *series, const struct xm_b
 
     xcclResult_t res = xm_copy_stream(dev, in->mem.device, &stream);
     if (res == xcclSuccess) {
-        res = order(dev, in, inout, stream);
+        res = xm_after_program(dev, in, inout, stream);
     }
     if (res == xcclSuccess) {
         res = xm_kernel_series_reduce(
@@ -71,7 +60,7 @@ static xcclResult_t carry_out(struct xm_kernel_series *series, const struct xm_b
     return (res == xcclSuccess) ? xm_stream_wait(dev, stream) : res;
 }
 
-bool xm_reduce_on_device(const struct xm_transfer *t)
+bool xm_reduce_on_device(const struct xm_transfer *t, xcclResult_t *res_p)
 {
     const struct xc_device_ops *dev = xc_device_active();
     struct xm_kernel_series     series;
@@ -90,17 +79,16 @@ bool xm_reduce_on_device(const struct xm_transfer *t)
     if ((k == NULL) || !xm_kernel_series_begin(k, &series)) {
         return false;
     }
-    if (dev->enter(in->mem.device, &saved) == xcclSuccess) {
-        xcclResult_t res = carry_out(&series, in, inout, &work, &begun);
+    *res_p = dev->enter(in->mem.device, &saved);
+    if (*res_p == xcclSuccess) {
+        *res_p = carry_out(&series, in, inout, &work, &begun);
         dev->leave(saved);
-        if (res == xcclSuccess) {
-            xm_kernel_series_end(&series);
-            xm_transfer_last_path = "device";
-            return true;
-        }
     }
-    if (!begun) { /* else the device may still be at it */
+    if ((*res_p == xcclSuccess) || !begun) { /* else the device may still be at it */
         xm_kernel_series_end(&series);
     }
-    return false;
+    if (begun) {
+        xm_transfer_last_path = "device";
+    }
+    return begun;
 }

@@ -419,40 +419,20 @@ static int refuse_position(enum xm_function function, int profiling, const long 
     return xm_raise(comm, xcclInvalidArgument, text);
 }
 
-static void set_position(union xm_position *p, bool narrow, MPI_Count bytes)
+/* room: bytes of the packed buffer, which begins here at the position. */
+static int pack_or_unpack(struct xm_transfer *t, int profiling, MPI_Count room, bool narrow,
+                          union xm_position *moved)
 {
+    MPI_Count bytes;
+
+    if (!xm_pack_on_device(t, room, &bytes)) {
+        return blocking(t, profiling);
+    }
     if (narrow) {
-        p->narrow = (int)bytes;
+        moved->narrow = (int)bytes;
     } else {
-        p->wide = bytes;
+        moved->wide = bytes;
     }
-}
-
-/* external32 is for MPI to write and to read. */
-static int pack_at(struct xm_transfer *t, int profiling, MPI_Count room, bool narrow,
-                   union xm_position *packed)
-{
-    bool      native = narrow || (t->function == XM_FN_MPI_Pack_c);
-    MPI_Count bytes;
-
-    if (!native || !xm_pack_on_device(t, room, &bytes)) {
-        return blocking(t, profiling);
-    }
-    set_position(packed, narrow, bytes);
-    xm_transfer_close(t);
-    return MPI_SUCCESS;
-}
-
-static int unpack_at(struct xm_transfer *t, int profiling, MPI_Count there, bool narrow,
-                     union xm_position *taken)
-{
-    bool      native = narrow || (t->function == XM_FN_MPI_Unpack_c);
-    MPI_Count bytes;
-
-    if (!native || !xm_unpack_on_device(t, there, &bytes)) {
-        return blocking(t, profiling);
-    }
-    set_position(taken, narrow, bytes);
     xm_transfer_close(t);
     return MPI_SUCCESS;
 }
@@ -487,7 +467,7 @@ static int pack(enum xm_function function, int profiling, const long *args)
         return refuse_scattered(&t, profiling);
     }
     t.packed = &packed;
-    int code = pack_at(&t, profiling, room - first, narrow, &packed);
+    int code = pack_or_unpack(&t, profiling, room - first, narrow, &packed);
     if ((code == MPI_SUCCESS) && narrow) {
         *(int *)position += packed.narrow;
     } else if (code == MPI_SUCCESS) {
@@ -524,8 +504,8 @@ static int unpack(enum xm_function function, int profiling, const long *args)
     if (t.scattered) {
         return refuse_scattered(&t, profiling);
     }
-    int code =
-        inside ? unpack_at(&t, profiling, end - first, narrow, &taken) : blocking(&t, profiling);
+    int code = inside ? pack_or_unpack(&t, profiling, end - first, narrow, &taken)
+                      : blocking(&t, profiling);
     if (inside && (code == MPI_SUCCESS) && narrow) {
         *(int *)position += taken.narrow;
     } else if (inside && (code == MPI_SUCCESS)) {
@@ -622,7 +602,11 @@ static int serve(enum xm_function function, int profiling, const long *args)
     if (t.scattered) {
         return refuse_scattered(&t, profiling);
     }
-    if (xm_reduce_on_device(&t)) {
+    xcclResult_t res;
+    if (xm_reduce_on_device(&t, &res)) {
+        if (res != xcclSuccess) {
+            return raise(&t, res);
+        }
         xm_transfer_close(&t);
         return MPI_SUCCESS;
     }

@@ -398,3 +398,14 @@ xcclResult_t xm_stage_out_bytes(const struct xm_copier *copier, const struct xm_
     }
     return res;
 }
+
+xcclResult_t xm_after_program(const struct xc_device_ops *dev, const struct xm_buffer *a,
+                              const struct xm_buffer *b, xcclStream_t stream)
+{
+    if (a->mem.synchronous && b->mem.synchronous) {
+        return xcclSuccess;
+    }
+    dev->mem_make_synchronous(a->buf + a->low);
+    dev->mem_make_synchronous(b->buf + b->low);
+    return dev->stream_after_default(stream);
+}

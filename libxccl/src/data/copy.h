@@ -16,6 +16,13 @@ xcclResult_t xm_pack(const struct xm_copier *copier, const struct xm_buffer *buf
 xcclResult_t xm_unpack(const struct xm_copier *copier, const struct xm_buffer *buffer,
                        const void *packed);
 
+/*
+ * Let a stream's work on two buffers of the device come after what the program gave the default
+ * stream for them: see stream_after_default.
+ */
+xcclResult_t xm_after_program(const struct xc_device_ops *dev, const struct xm_buffer *a,
+                              const struct xm_buffer *b, xcclStream_t stream);
+
 /* Is the device good at one of these, so that host memory does best to be packed? */
 bool xm_packs_well(const struct xm_copier *copier, const struct xm_buffer *buffer, bool out);
 
