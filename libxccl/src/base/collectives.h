@@ -53,6 +53,18 @@ enum xm_coll {
         XM_NUM_COLLS
 };
 
+/* Does it move data along the edges of a topology? */
+static inline bool xm_coll_has_neighbors(enum xm_coll coll)
+{
+    return (coll >= XM_NEIGHBOR_ALLGATHER) && (coll <= XM_NEIGHBOR_ALLTOALLW);
+}
+
+/* Is it messages between pairs of ranks, of whose length and type each pair alone knows? */
+static inline bool xm_coll_is_pairwise(enum xm_coll coll)
+{
+    return xm_coll_has_neighbors(coll) || (coll == XM_ALLTOALLW);
+}
+
 /* "allreduce": as in tuning tables and messages; by enum xm_coll. */
 static inline const char *const *xm_coll_names(void)
 {

@@ -64,7 +64,8 @@ int xm_window_call(enum xm_function function, int profiling, const long *args);
  */
 const char *xm_last_message_path(void);
 
-/* Path of this thread's last collective: "host", "mpi", "mpi-staged", "ccl", "direct", "self". */
+/* Path of this thread's last collective: "host", "mpi", "mpi-staged", "ccl", "direct", "self",
+ * "messages". */
 const char *xm_last_path(void);
 void        xm_set_last_path(const char *path); /* a static text */
 

@@ -97,31 +97,29 @@ static int check_buffer(const struct xm_op *op, const struct xm_buffer *buffer)
     return xm_pmpi.Pack(none, 0, buffer->type, none, 0, &position, op->comm->comm);
 }
 
-/* Of alltoallw, the only rank's blocks. */
-static int check_types(const struct xm_op *op)
+/* Each block may be of another type. */
+static int check_blocks(const struct xm_op *op, const struct xm_buffer *buffer)
 {
-    struct xm_buffer send = op->buffers.send, recv = op->buffers.recv;
+    int code = MPI_SUCCESS;
 
-    if (send.used) {
-        send.type = op->call.sendtypes[0];
-        send.layout = send.layouts[0];
+    for (int i = 0; buffer->used && (i < buffer->blocks) && (code == MPI_SUCCESS); i++) {
+        struct xm_block  block = xm_block_at(&op->call, buffer, i);
+        struct xm_buffer one = {.used = true, .type = block.type, .layout = *block.layout};
+        code = (block.count > 0) ? check_buffer(op, &one) : code;
     }
-    if (recv.used) {
-        recv.type = op->call.recvtypes[0];
-        recv.layout = recv.layouts[0];
-    }
-    int code = check_buffer(op, &send);
-    return (code == MPI_SUCCESS) ? check_buffer(op, &recv) : code;
+    return code;
+}
+
+static int check(const struct xm_op *op, const struct xm_buffer *buffer)
+{
+    return (buffer->types != NULL) ? check_blocks(op, buffer) : check_buffer(op, buffer);
 }
 
 int xm_collective_check_types(const struct xm_op *op)
 {
-    if (op->call.coll == XM_ALLTOALLW) {
-        return check_types(op);
-    }
-    int code = check_buffer(op, &op->buffers.send);
+    int code = check(op, &op->buffers.send);
 
-    return (code == MPI_SUCCESS) ? check_buffer(op, &op->buffers.recv) : code;
+    return (code == MPI_SUCCESS) ? check(op, &op->buffers.recv) : code;
 }
 
 bool xm_collective_takes_turns(const struct xm_op *op)

@@ -9,6 +9,7 @@
 #include "calls/choice.h"
 #include "calls/facts.h"
 #include "calls/observed.h"
+#include "calls/pairwise.h"
 #include "comms/agree.h"
 #include "comms/node.h"
 #include "comms/suspicion.h"
@@ -117,7 +118,7 @@ static bool not_asked(void)
     return false;
 }
 
-bool xm_call_is_plain(enum xm_function function, const long *args)
+static bool is_plain(enum xm_function function, const long *args)
 {
     enum xm_coll               coll = xm_function_coll(function);
     enum xm_form               form = xm_function_form(function);
@@ -156,6 +157,25 @@ bool xm_call_is_plain(enum xm_function function, const long *args)
     return true;
 }
 
+bool xm_call_is_plain(enum xm_function function, const long *args)
+{
+    enum xm_coll coll = xm_function_coll(function);
+    bool         blocking = (xm_function_form(function) == XM_BLOCKING);
+    MPI_Comm     comm = (MPI_Comm)(intptr_t)args[xm_signatures[coll].comm];
+
+    if (!xm_coll_is_pairwise(coll) || (comm == XM_HANDLE(MPI_COMM_NULL))) {
+        return is_plain(function, args);
+    }
+    if (!xm_pairwise_are_mpis(comm, coll, blocking)) {
+        return not_asked();
+    }
+    bool plain = is_plain(function, args);
+    if (plain) {
+        xm_pairwise_count(comm, coll, blocking);
+    }
+    return plain;
+}
+
 /* Is all of the data in memory whose copies are synchronous from here on? */
 static bool is_ordered(const struct xm_op *op, const struct xm_buffer *buffer)
 {
@@ -172,7 +192,7 @@ static bool is_ordered(const struct xm_op *op, const struct xm_buffer *buffer)
 static void take_path(struct xm_op *op, const struct xm_path *path)
 {
     op->path = path;
-    if (path != &xm_path_mpi) {
+    if ((path != &xm_path_mpi) && !path->unheard) { /* messages see to it themselves */
         bool send = is_ordered(op, &op->buffers.send), recv = is_ordered(op, &op->buffers.recv);
         op->ordered = send && recv;
     }
@@ -277,6 +297,9 @@ static xcclResult_t choose_in_place(struct xm_op *op, const struct xm_path **pat
     }
     if (op->concerns_device) {
         return xm_collective_choose(op, path_p);
+    }
+    if (xm_coll_is_pairwise(op->call.coll)) {
+        return xm_pairwise_choose(op, path_p);
     }
     *path_p = xm_collective_path_to_mpi(op, false);
     return xcclSuccess;

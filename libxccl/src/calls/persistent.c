@@ -17,6 +17,7 @@
 #include "calls/calls.h"
 #include "calls/choice.h"
 #include "calls/facts.h"
+#include "calls/pairwise.h"
 #include "comms/agree.h"
 #include "comms/topology.h"
 #include "data/arrays.h"
@@ -236,8 +237,7 @@ static int make_apart(const struct xm_call *call, MPI_Comm *comm_p)
 {
     int code = xm_topology_plain(call->comm, comm_p);
 
-    if ((code == MPI_SUCCESS) && (call->coll >= XM_NEIGHBOR_ALLGATHER) &&
-        (call->coll != XM_BARRIER)) {
+    if ((code == MPI_SUCCESS) && xm_coll_has_neighbors(call->coll)) {
         MPI_Comm plain = *comm_p;
         code = xm_topology_copy(call->comm, plain, comm_p);
         xm_pmpi.Comm_free(&plain);
@@ -326,7 +326,9 @@ static int init_apart(struct xm_op *op, int all)
         if (code != MPI_SUCCESS) {
             return code;
         }
-        if (is_fast(op)) {
+        if (xm_coll_is_pairwise(op->call.coll) && !xm->inter) {
+            res = xm_pairwise_apart(held.comm, op->call.coll);
+        } else if (is_fast(op)) {
             res = (all & SAYS_ELSEWHERE) ? leave_apart_to_mpi(held.comm)
                                          : prepare_apart(op, held.comm);
         }

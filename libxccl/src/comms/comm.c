@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "comms/agree.h"
 #include "comms/derived.h"
+#include "comms/edges.h"
 #include "comms/orphans.h"
 #include "comms/setting.h"
 #include "comms/suspicion.h"
@@ -86,6 +87,9 @@ void xm_comm_unuse(struct xm_comm *xm)
         xm_comm_join->leave(xm);
     }
     xm_comm_leave_slots(xm);
+    for (int i = 0; i < XM_PAIRS_KINDS; i++) {
+        xm_edges_free(xm->pairs[i].edges);
+    }
     pthread_mutex_destroy(&xm->alone);
     free(xm);
 }
@@ -426,6 +430,7 @@ static void shut(struct xm_comm *xm)
     struct xm_vendor *vendor = xm->vendor;
 
     xm_comm_forget(xm);
+    xm_edges_let_go(xm);
     xm->vendor = NULL;
     xm_comm_enter(xm, XM_COMM_FAILED, "MPI is being finalised");
     if (vendor != NULL) {

@@ -22,6 +22,9 @@ enum xm_comm_state {
     XM_COMM_FAILED, /* agreed by all ranks: the vendor's path is not offered */
 };
 
+/* Which pairs of ranks a collective has messages between: edges.h. */
+enum xm_pairs { XM_PAIRS_NEAR, XM_PAIRS_ALL, XM_PAIRS_KINDS };
+
 /* A non-blocking agreement under way; see agree.c. */
 struct xm_checkin {
     enum {
@@ -124,6 +127,13 @@ struct xm_comm {
 
     /* Persistent collectives: could any rank use a device? Else they are MPI's. Agreed on once. */
     enum { XM_PERSISTENT_UNKNOWN, XM_PERSISTENT_OURS, XM_PERSISTENT_MPIS } persistent;
+
+    /* Of its neighbourhood collectives, and of MPI_Alltoallw: calls/pairwise.h. */
+    struct {
+        struct xm_edges *edges;     /* NULL: MPI carries them */
+        uint64_t         calls;     /* of those that block, meanwhile */
+        bool             on_device; /* has this rank brought device memory to them? */
+    } pairs[XM_PAIRS_KINDS];
 
     /* Of one rank, whose persistent requests have no communicators of their own: threads may start
      * any of these at the same time, and one after the other chooses a path. */

@@ -2,6 +2,7 @@
 #include "comms/topology.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* MPI's function of this name; what a call needs is a prototype, which is that of its declaration.
  */
@@ -115,6 +116,92 @@ int xm_topology_copy(MPI_Comm from, MPI_Comm plain, MPI_Comm *comm_p)
         return copy_distributed(from, plain, comm_p);
     default:
         xm_pmpi.Comm_call_errhandler(from, MPI_ERR_TOPOLOGY);
+        return MPI_ERR_TOPOLOGY;
+    }
+}
+
+/* Room for the neighbours, of which there are so many. */
+static bool make_room(struct xm_edges *edges)
+{
+    edges->sources = calloc((size_t)edges->in + (size_t)edges->out + 1, sizeof(int));
+    edges->targets = edges->sources + edges->in;
+    return edges->sources != NULL;
+}
+
+/* Of each dimension the neighbour below, then that above. */
+static int grid_edges(MPI_Comm comm, struct xm_edges *edges)
+{
+    int dims = 0, code = xm_pmpi.Cartdim_get(comm, &dims);
+
+    edges->grid = true;
+    edges->in = edges->out = 2 * dims;
+    if ((code == MPI_SUCCESS) && !make_room(edges)) {
+        return MPI_ERR_NO_MEM;
+    }
+    for (int i = 0; (code == MPI_SUCCESS) && (i < dims); i++) {
+        int *pair = edges->sources + 2 * (ptrdiff_t)i;
+        code = FIND(Cart_shift)(comm, i, 1, &pair[0], &pair[1]);
+        edges->targets[2 * i] = pair[0];
+        edges->targets[2 * i + 1] = pair[1];
+    }
+    return code;
+}
+
+static int graph_edges(MPI_Comm comm, struct xm_edges *edges)
+{
+    int rank = 0;
+
+    xm_pmpi.Comm_rank(comm, &rank);
+    int code = xm_pmpi.Graph_neighbors_count(comm, rank, &edges->in);
+    edges->out = edges->in;
+    if ((code == MPI_SUCCESS) && !make_room(edges)) {
+        return MPI_ERR_NO_MEM;
+    }
+    if (code == MPI_SUCCESS) {
+        code = FIND(Graph_neighbors)(comm, rank, edges->in, edges->sources);
+    }
+    if ((code == MPI_SUCCESS) && (edges->in > 0)) {
+        memcpy(edges->targets, edges->sources, (size_t)edges->in * sizeof(int));
+    }
+    return code;
+}
+
+static int distributed_edges(MPI_Comm comm, struct xm_edges *edges)
+{
+    int weighted = 0;
+    int code = xm_pmpi.Dist_graph_neighbors_count(comm, &edges->in, &edges->out, &weighted);
+
+    if ((code == MPI_SUCCESS) && !make_room(edges)) {
+        return MPI_ERR_NO_MEM;
+    }
+    int *weights = calloc((size_t)edges->in + (size_t)edges->out + 1, sizeof(*weights));
+    if (weights == NULL) {
+        return MPI_ERR_NO_MEM;
+    }
+    if (code == MPI_SUCCESS) {
+        code = FIND(Dist_graph_neighbors)(comm, edges->in, edges->sources, weights, edges->out,
+                                          edges->targets, weights + edges->in);
+    }
+    free(weights);
+    return code;
+}
+
+int xm_topology_edges(MPI_Comm comm, struct xm_edges *edges)
+{
+    int kind = MPI_UNDEFINED;
+    int code = xm_pmpi.Topo_test(comm, &kind);
+
+    if (code != MPI_SUCCESS) {
+        return code;
+    }
+    switch (kind) {
+    case MPI_CART:
+        return grid_edges(comm, edges);
+    case MPI_GRAPH:
+        return graph_edges(comm, edges);
+    case MPI_DIST_GRAPH:
+        return distributed_edges(comm, edges);
+    default:
         return MPI_ERR_TOPOLOGY;
     }
 }

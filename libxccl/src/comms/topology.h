@@ -3,7 +3,7 @@
 #ifndef XM_COMMS_TOPOLOGY_H
 #define XM_COMMS_TOPOLOGY_H
 
-#include "mpi/mpi.h"
+#include "comms/edges.h"
 
 /*
  * A communicator of the same ranks in the same order, without topology and attributes; collective.
@@ -15,5 +15,7 @@ int xm_topology_plain(MPI_Comm from, MPI_Comm *plain_p);
  * attributes, unlike a duplicate. Returns MPI's code.
  */
 int xm_topology_copy(MPI_Comm from, MPI_Comm plain, MPI_Comm *comm_p);
+/* The neighbours of this rank: sources, targets and how many of each. Returns MPI's code. */
+int xm_topology_edges(MPI_Comm comm, struct xm_edges *edges);
 
 #endif

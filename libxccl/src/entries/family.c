@@ -13,6 +13,7 @@
 #include "calls/calls.h"
 #include "calls/observed.h"
 #include "calls/obstacles.h"
+#include "calls/pairwise.h"
 #include "comms/agree.h"
 #include "comms/derived.h"
 #include "comms/keyvals.h"
@@ -245,11 +246,27 @@ static int duplicate(enum xm_function function, int profiling, const long *args)
     return (int)xm_mpi_forward(XM_FN_MPI_Comm_idup, profiling, without_info);
 }
 
+static bool makes_topology(enum xm_function function)
+{
+    return (function == XM_FN_MPI_Cart_create) || (function == XM_FN_MPI_Graph_create) ||
+           (function == XM_FN_MPI_Dist_graph_create) ||
+           (function == XM_FN_MPI_Dist_graph_create_adjacent);
+}
+
 /* Of all calls that make communicators, those by which ranks can tell what they make. */
 static int derive(enum xm_function function, int profiling, const long *args)
 {
-    return is_started(false) ? xm_derived_make(function, profiling, args)
-                             : (int)xm_mpi_forward(function, profiling, args);
+    if (!is_started(false)) {
+        return (int)xm_mpi_forward(function, profiling, args);
+    }
+    int code = xm_derived_make(function, profiling, args);
+    if ((code == MPI_SUCCESS) && makes_topology(function)) {
+        MPI_Comm made = *(const MPI_Comm *)args[xm_mpi_arguments(function) - 1];
+        if (made != XM_HANDLE(MPI_COMM_NULL)) {
+            xm_pairwise_made(made);
+        }
+    }
+    return code;
 }
 
 /* The standard ABI has no MPI_Keyval_create, which does the same as the other. */

@@ -198,7 +198,7 @@ static int length_of_arrays(const struct xm_call *call, bool sends)
         (xm_pmpi.Comm_test_inter(call->comm, &inter) != MPI_SUCCESS)) {
         return 0;
     }
-    if (call->coll >= XM_NEIGHBOR_ALLGATHER) {
+    if (xm_coll_has_neighbors(call->coll)) {
         int status = MPI_UNDEFINED;
         xm_pmpi.Topo_test(call->comm, &status);
         return num_neighbors(call->comm, status, sends);

@@ -31,7 +31,7 @@ static uint64_t           begun;
 /* Of memory, of paths that served, and of paths that tables name (xm_path_name()). */
 static const char *const words[] = {
     "",     "host", "mpi",  "mpi-staged",   "ccl",          "direct", "fetched", "pipelined",
-    "self", "cuda", "rocm", "cuda_managed", "rocm_managed", "hpu",    "staged"};
+    "self", "cuda", "rocm", "cuda_managed", "rocm_managed", "hpu",    "staged",  "messages"};
 
 uint8_t xm_profile_word(const char *text)
 {

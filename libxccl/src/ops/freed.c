@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "comms/agree.h"
+#include "comms/edges.h"
 #include "comms/keyvals.h"
 #include "comms/wait.h"
 #include "ops/op.h"
@@ -49,8 +50,13 @@ static bool is_ready_soon(struct xm_comm *xm, bool together)
 int xm_freed_now(enum xm_function function, MPI_Comm *comm, int profiling)
 {
     const long        args[] = {(long)comm};
+    struct xm_comm   *xm = xm_comm_known(*comm);
     struct xm_freeing frame;
 
+    if (xm != NULL) {
+        xm_edges_let_go(xm);
+        xm_comm_unuse(xm);
+    }
     /* First: once MPI has freed it, another thread may be given its handle. */
     xm_rendezvous_comm_freed();
     xm_comm_freeing(&frame, *comm);

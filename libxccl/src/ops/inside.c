@@ -337,13 +337,20 @@ long xm_inside_follow(enum xm_function function, int profiling, const long *args
     return res;
 }
 
+/* calls/pairwise.h */
+static bool consists_of_messages(const struct call *c)
+{
+    return (c->function < XM_NUM_COLLECTIVE_FUNCTIONS) &&
+           xm_coll_is_pairwise(xm_function_coll((enum xm_function)c->function));
+}
+
 void xm_inside_waits(int count, const MPI_Request *requests, struct xm_entry *const *entries)
 {
     struct thread *t = own;
     union words    w;
 
     if ((t != NULL) && (__atomic_load_n(&t->active, __ATOMIC_RELAXED) != 0) &&
-        (t->now.c.requests >= 0)) {
+        ((t->now.c.requests >= 0) || consists_of_messages(&t->now.c))) {
         w = t->now; /* nobody else writes it */
         add_requests(&w.c, count, requests, entries);
         store(t, &w);

@@ -251,9 +251,14 @@ int xm_op_run(struct xm_op *op, const char **path_p)
         write_failure(op, text, sizeof(text));
         code = xm_raise(xm_op_comm_to_raise_on(op), res, text);
     }
+    MPI_Comm comm = xm_op_comm_to_raise_on(op);
+    bool     unheard = op->path->unheard && (res == xcclSuccess) && (code != MPI_SUCCESS);
     op->path->release(op, res != xcclSuccess);
     *path_p = op->path->name;
     xm_op_free(op);
+    if (unheard) {
+        xm_pmpi.Comm_call_errhandler(comm, code);
+    }
     return code;
 }
 
@@ -262,6 +267,9 @@ static bool mpi_has_raised(const struct xm_op *op)
 {
     if ((op->code == MPI_SUCCESS) || (op->comm == NULL)) {
         return op->code != MPI_SUCCESS;
+    }
+    if (op->path->unheard) {
+        return false;
     }
     bool apart = (xm_persistent_comm_of(op->comm->comm) != op->comm->comm);
 
@@ -323,10 +331,10 @@ int xm_op_launch(struct xm_op *op, MPI_Request *request)
     return MPI_SUCCESS;
 }
 
-/* MPI tests its own request in these, and may call the program's error handler. */
+/* MPI tests its own requests in these, and may call the program's error handler. */
 static bool may_call_handler(const struct xm_op *op)
 {
-    return (op->path == &xm_path_staged) || (op->path == &xm_path_mpi);
+    return (op->path == &xm_path_staged) || (op->path == &xm_path_mpi) || op->path->unheard;
 }
 
 /* MPI may call one in this as well: then another call of this thread may have ended the operation,

@@ -255,4 +255,4 @@ static void release(struct xm_op *op, bool failed)
     }
 }
 
-const struct xm_path xm_path_ccl = {"ccl", start, progress, release};
+const struct xm_path xm_path_ccl = {"ccl", start, progress, release, false};

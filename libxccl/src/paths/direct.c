@@ -543,4 +543,4 @@ static void release(struct xm_op *op, bool failed)
     xm_direct_release(op->direct);
 }
 
-const struct xm_path xm_path_direct = {"direct", start, progress, release};
+const struct xm_path xm_path_direct = {"direct", start, progress, release, false};

@@ -37,4 +37,4 @@ static void release(struct xm_op *op, bool failed)
     (void)failed;
 }
 
-const struct xm_path xm_path_mpi = {"mpi", start, progress, release};
+const struct xm_path xm_path_mpi = {"mpi", start, progress, release, false};

@@ -97,6 +97,11 @@ struct xm_op {
     struct xm_placeholder *placeholders; /* NULL: none, or those of the persistent request */
     struct xm_substitute   substitute;   /* likewise */
 
+    /* messages (calls/pairwise.c) */
+    MPI_Request *requests; /* of each edge; NULL: nothing has begun */
+    MPI_Status  *statuses;
+    int          num_requests;
+
     /* ccl and direct */
     void            *saved;  /* what was current before, of one that is entered */
     int              home;   /* device that it runs on */
@@ -176,6 +181,7 @@ struct xm_path {
     xcclResult_t (*start)(struct xm_op *op);
     xcclResult_t (*progress)(struct xm_op *op);
     void (*release)(struct xm_op *op, bool failed);
+    bool unheard; /* no handler has heard of the MPI code that it ends with */
 };
 
 /* It is about to be enqueued, and is over. */

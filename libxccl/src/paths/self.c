@@ -198,4 +198,4 @@ static void release(struct xm_op *op, bool failed)
     }
 }
 
-const struct xm_path xm_path_self = {"self", start, progress, release};
+const struct xm_path xm_path_self = {"self", start, progress, release, false};

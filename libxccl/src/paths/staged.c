@@ -517,4 +517,4 @@ void xm_standing_free(struct xm_standing *standing)
     free(standing);
 }
 
-const struct xm_path xm_path_staged = {"mpi-staged", start, progress, release};
+const struct xm_path xm_path_staged = {"mpi-staged", start, progress, release, false};

@@ -302,6 +302,33 @@ def test_without_neighbors_to_send_to(openmpi):
     openmpi.run(3, "mpi_neighbors cuda funnel", timeout=60).good()
 
 
+@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize(
+    "case", ["grid", "border", "graph", "pending", "refused", "alltoallw", "in_place"]
+)
+def test_edges(mpi, case, ranks):
+    """Neighbourhood collectives and alltoallw as messages, with other memory on each rank."""
+    mpi.run(ranks, f"mpi_edges cuda {case}", sim="cuda:4", timeout=60).good()
+
+
+@pytest.mark.parametrize("case", ["later", "duplicate", "crowd"])
+def test_edges_of_mpi(family, case):
+    """Neighbourhood collectives that MPI carries: at first, or since there are too many."""
+    # With fewer ranks on a ring each MPI has its own idea of which block goes where.
+    family.run(3, f"mpi_edges cuda {case}", sim="cuda:4", timeout=60).good()
+
+
+@pytest.mark.parametrize(
+    ("mpi", "case"),
+    [("openmpi5", "too_long"), ("openmpi5", "too_long_later"), ("openmpi", "too_long_later")],
+    indirect=["mpi"],
+)
+def test_edges_too_long(mpi, case):
+    """A block that does not fit: the program's communicator hears of it, from messages as well."""
+    # MPI_Waitall of Open MPI 4.1 with threads never returns then, and MPICH ends the job.
+    mpi.run(4, f"mpi_edges cuda {case}", sim="cuda:4", timeout=60).good()
+
+
 @pytest.mark.parametrize("case", ["gather", "gatherv", "scatter", "scatterv"])
 def test_root_out_of_reach(family, case):
     """In place, in pieces, with the root's buffer on another device than the communicator's."""
