@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "base/params.h"
 #include "calls/calls.h"
 #include "calls/choice.h"
 #include "calls/facts.h"
@@ -40,7 +41,8 @@ static xcclResult_t agree(struct xm_comm *xm, enum xm_pairs pairs, struct xm_edg
                           bool wanted, bool apart)
 {
     bool         possible = (edges != NULL) && (apart || xm_edges_have_room());
-    int          mine = (wanted && (xm_rendezvous_looks_from() > 0)) ? SAYS_WANTED : 0, all = 0;
+    bool         better = (xm_rendezvous_looks_from() > 0) && (xc_params()->route == XC_ROUTE_XCCL);
+    int          mine = (wanted && better) ? SAYS_WANTED : 0, all = 0;
     MPI_Comm     messages = xm->comm;
     xcclResult_t res = xm_comm_any(xm, mine | (possible ? 0 : SAYS_IMPOSSIBLE), &all);
 

@@ -18,6 +18,8 @@
 enum { MAX_ARENAS = 16, UNIT = 64 << 10, MAX_IDLE_QUEUES = 16 };
 /* The driver maps whole blocks. */
 enum { BLOCK = 2 << 20 };
+
+enum { MOST_REFUSALS = 40 };
 /* The first unit holds the counters of the kernels' blocks. */
 _Static_assert(XM_ARENA_WORDS * sizeof(uint32_t) <= UNIT, "counters fit");
 
@@ -55,7 +57,9 @@ struct xm_arena {
     struct opened          opened[XM_ARENA_OPENED];
     int                    num_opened;
     int                    num_clearing; /* workspaces that are cleared, and free then */
-    bool                   opening, refused;
+    bool                   opening;
+    unsigned               refusals;   /* of memory of others that could not be mapped */
+    uint64_t               turns_away; /* so many communicators, before it is tried again */
 };
 
 struct open_job {
@@ -586,7 +590,8 @@ static void open_all(struct xm_job *job)
     pthread_mutex_lock(&a->lock);
     a->opening = false;
     if (refused) {
-        __atomic_store_n(&a->refused, true, __ATOMIC_RELEASE);
+        a->refusals += (a->refusals < MOST_REFUSALS);
+        a->turns_away = UINT64_C(1) << (a->refusals - 1);
     }
     pthread_mutex_unlock(&a->lock);
     free(j);
@@ -618,9 +623,13 @@ bool xm_arena_open(struct xm_arena *a, const struct xm_arena_peer *peers, int n)
     return true;
 }
 
-bool xm_arena_refused(const struct xm_arena *a)
+bool xm_arena_turns_away(struct xm_arena *a)
 {
-    return __atomic_load_n(&a->refused, __ATOMIC_ACQUIRE);
+    pthread_mutex_lock(&a->lock);
+    bool away = (a->turns_away > 0);
+    a->turns_away -= away;
+    pthread_mutex_unlock(&a->lock);
+    return away;
 }
 
 size_t xm_arena_bytes(const struct xm_arena *a)

@@ -78,7 +78,10 @@ struct xm_arena_peer {
     struct xc_ipc ipc;
 };
 bool xm_arena_open(struct xm_arena *a, const struct xm_arena_peer *peers, int count);
-/* Could one not be mapped? Then it is tried no more. */
-bool xm_arena_refused(const struct xm_arena *a);
+/*
+ * For a communicator whose ranks are about to join: could memory of another one not be mapped? Then
+ * this one goes without; the next ones try again, after each failure twice as many later.
+ */
+bool xm_arena_turns_away(struct xm_arena *a);
 
 #endif

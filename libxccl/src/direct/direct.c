@@ -251,7 +251,7 @@ static void fill(struct xm_comm *xm, const struct xc_device_ops *dev, int device
     mine->state = (int32_t)xm_arena_state(a);
     if (mine->state == XM_ARENA_NEVER) {
         snprintf(mine->why, sizeof(mine->why), "%s", xm_arena_reason(a));
-    } else if (xm_arena_refused(a)) {
+    } else if (xm_arena_turns_away(a)) {
         mine->state = XM_ARENA_NEVER;
         snprintf(mine->why, sizeof(mine->why), "the device cannot reach another's memory");
     } else if (mine->state == XM_ARENA_READY) {

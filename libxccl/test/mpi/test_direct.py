@@ -752,6 +752,14 @@ def test_out_of_reach(openmpi, fault):
     never_joined(result, 2, r"rank [01]: the device cannot reach")
 
 
+def test_out_of_reach_once(openmpi):
+    """What could not be mapped for one communicator is tried again for a later one."""
+    env = {"XCCL_SIM_FAIL": "ipc@1=1", "XCCL_LOG": "info"}
+    result = openmpi.run(2, "mpi_direct cuda crowd", sim="cuda:2", env=env, timeout=60)
+    assert len(result.lines("no direct path on 2 ranks: rank 1: the device cannot reach")) == 1
+    assert "direct" in {path for _, _, path, _ in choices(result)}, result.out
+
+
 def test_no_plugin(openmpi, tmp_path):
     folder = tmp_path / "sim"
     shutil.copytree(openmpi.build.stage / "lib/xccl/sim", folder, symlinks=True)

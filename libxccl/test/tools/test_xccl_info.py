@@ -412,6 +412,9 @@ def test_why_has_an_obstacle(stage):
     )
     alone = why(stage, "alltoallw:8:cuda:2")
     assert alone["path"] == "mpi" and not alone["paths"]["ccl"]["available"]
+    assert "a message for each block" in alone["paths"]["mpi"]["why"]
+    for env in ({"XCCL_P2P": "staged"}, {"XCCL_ROUTE": "mpi"}, {"XCCL_MPI_GPU_AWARE": "yes"}):
+        assert "message" not in why(stage, "alltoallw:8:cuda:2", env=env)["paths"]["mpi"]["why"]
 
 
 @pytest.mark.parametrize(

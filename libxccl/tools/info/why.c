@@ -256,6 +256,20 @@ static void check_self(struct why *why)
     }
 }
 
+/* No table names messages: they take the place of MPI's path. */
+static const char *way_of_mpi(const struct why *why)
+{
+    if (why->setting.gpu_aware) {
+        return "MPI takes device memory (XCCL_MPI_GPU_AWARE=yes)";
+    }
+    return (xm_coll_is_pairwise(why->facts.coll) && (xc_params()->p2p == XC_P2P_AUTO) &&
+            (xc_params()->route == XC_ROUTE_XCCL))
+               ? "a message for each block, from GPU to GPU (messages), unless MPI takes device "
+                 "memory, which is not known here"
+               : "staged through host memory, unless MPI takes device memory, which is not known "
+                 "here";
+}
+
 static void check_paths(struct why *why, const struct info *info)
 {
     if (xc_params()->route != XC_ROUTE_XCCL) {
@@ -264,11 +278,7 @@ static void check_paths(struct why *why, const struct info *info)
         snprintf(why->obstacle, sizeof(why->obstacle), "no data");
     }
     why->facts.obstacle = (why->obstacle[0] != '\0') ? why->obstacle : NULL;
-    say(&why->paths[XM_PATH_MPI], true,
-        why->setting.gpu_aware
-            ? "MPI takes device memory (XCCL_MPI_GPU_AWARE=yes)"
-            : "staged through host memory, unless MPI takes device memory, which "
-              "is not known here");
+    say(&why->paths[XM_PATH_MPI], true, way_of_mpi(why));
     say(&why->paths[XM_PATH_STAGED], true,
         why->setting.gpu_aware
             ? "copies in host memory, on which MPI works"
