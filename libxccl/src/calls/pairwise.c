@@ -2,6 +2,7 @@
 #include "calls/pairwise.h"
 
 #include <limits.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -161,18 +162,20 @@ static int post(const struct xm_op *op, bool sends, int i, MPI_Request *request)
     const void            *buf = sends ? op->call.sendbuf : op->call.recvbuf;
     int                    rank = sends ? edges->targets[i] : edges->sources[i];
     /* What is sent below comes from above. */
-    int        tag = !edges->grid ? 0 : sends ? i ^ 1 : i;
+    int tag = !edges->grid ? 0 : sends ? i ^ 1 : i;
+    /* Of nothing the type may be any: MPI is not to refuse it behind messages that have gone. */
+    bool       nothing = (block.count * block.layout->size == 0);
     const long args[] = {(long)((uintptr_t)buf + (uintptr_t)block.offset),
-                         (long)block.count,
-                         (long)block.type,
+                         nothing ? 0 : (long)block.count,
+                         nothing ? (long)XM_HANDLE(MPI_BYTE) : (long)block.type,
                          rank,
                          tag,
                          (long)edges->comm,
                          (long)request};
-    /* Both sides know that nothing is to go from rank to rank. */
-    bool nothing = (op->call.coll == XM_ALLTOALLW) && (block.count * block.layout->size == 0);
+    /* From any rank to any other both sides know that there is nothing. */
+    bool left_out = nothing && (op->call.coll == XM_ALLTOALLW);
 
-    return ((rank == MPI_PROC_NULL) || nothing)
+    return ((rank == MPI_PROC_NULL) || left_out)
                ? MPI_SUCCESS
                : xm_transfer_call(message_function(&op->call, sends), 1, args);
 }
@@ -213,6 +216,26 @@ static void give_up(struct xm_op *op)
     }
 }
 
+static void post_both(struct xm_op *op)
+{
+    op->code = post_side(op, false);
+    if (op->code == MPI_SUCCESS) {
+        op->code = post_side(op, true);
+    }
+}
+
+/* Threads may start persistent requests of one rank at the same time, and all have its edges. */
+static void post_in_turn(struct xm_op *op)
+{
+    if (!xm_collective_takes_turns(op)) {
+        post_both(op);
+        return;
+    }
+    pthread_mutex_lock(&op->comm->alone);
+    post_both(op);
+    pthread_mutex_unlock(&op->comm->alone);
+}
+
 static xcclResult_t start(struct xm_op *op)
 {
     int n = edges_of(op)->in + edges_of(op)->out;
@@ -226,10 +249,7 @@ static xcclResult_t start(struct xm_op *op)
     for (int i = 0; i < n; i++) {
         op->requests[i] = XM_HANDLE(MPI_REQUEST_NULL);
     }
-    op->code = post_side(op, false);
-    if (op->code == MPI_SUCCESS) {
-        op->code = post_side(op, true);
-    }
+    post_in_turn(op);
     if (op->code != MPI_SUCCESS) {
         give_up(op);
     }
@@ -337,11 +357,11 @@ xcclResult_t xm_pairwise_choose(struct xm_op *op, const struct xm_path **path_p)
         return xcclSuccess;
     }
     xm->pairs[pairs].on_device = xm->pairs[pairs].on_device || xm_touches_device(op);
-    if ((xm->pairs[pairs].edges == NULL) && suits && !xm_edges_are_mpis(xm, pairs, blocking)) {
+    if (!xm_edges_are_ours(xm, pairs) && suits && !xm_edges_are_mpis(xm, pairs, blocking)) {
         res = ask_ranks(xm, op->call.coll, xm->pairs[pairs].on_device, false);
     }
     xm_edges_count(xm, pairs, blocking);
-    if ((xm->pairs[pairs].edges != NULL) && suits && are_counts_had(op)) {
+    if (xm_edges_are_ours(xm, pairs) && suits && are_counts_had(op)) {
         *path_p = &path;
     }
     return res;

@@ -283,6 +283,7 @@ static xcclResult_t make_entry(MPI_Comm comm, struct xm_comm **xm_p)
     }
     if (xm_comms_finalized() || is_freeing(comm)) {
         xm->state = XM_COMM_FAILED;
+        xm->quiet = true; /* nothing would be kept of what its ranks agree on */
         snprintf(xm->reason, sizeof(xm->reason), "the communicator is being freed");
         *xm_p = xm; /* its only user is the call */
         return xcclSuccess;

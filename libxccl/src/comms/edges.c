@@ -68,11 +68,18 @@ static bool asks_at(uint64_t n)
     return ((n & (n - 1)) == 0) && ((__builtin_ctzll(n) & 1) == 0);
 }
 
+bool xm_edges_are_ours(const struct xm_comm *xm, enum xm_pairs pairs)
+{
+    const struct xm_edges *edges = xm->pairs[pairs].edges;
+
+    return (edges != NULL) && (edges->comm != XM_HANDLE(MPI_COMM_NULL));
+}
+
 bool xm_edges_are_mpis(const struct xm_comm *xm, enum xm_pairs pairs, bool blocking)
 {
     /* In one that does not block no rank waits for another; and see xm_comm.quiet. */
-    return (xm->pairs[pairs].edges == NULL) &&
-           (!blocking || xm->quiet || !asks_at(xm->pairs[pairs].calls + 1));
+    return !xm_edges_are_ours(xm, pairs) &&
+           (!blocking || xm->quiet || xm->shut || !asks_at(xm->pairs[pairs].calls + 1));
 }
 
 void xm_edges_count(struct xm_comm *xm, enum xm_pairs pairs, bool blocking)

@@ -10,7 +10,7 @@
 #include "comms/comm.h"
 
 struct xm_edges {
-    MPI_Comm comm;  /* of the same ranks in the same order */
+    MPI_Comm comm;  /* of the same ranks in the same order; MPI_COMM_NULL: it has gone */
     bool     owned; /* it was made for this */
     bool     grid;  /* two edges may lead to one rank, in opposite directions: tags differ */
     int      in, out;
@@ -34,12 +34,14 @@ bool xm_edges_have_room(void);
 void xm_edges_take(struct xm_comm *xm, enum xm_pairs pairs, struct xm_edges *edges,
                    MPI_Comm messages, bool owned);
 
+/* Are messages to carry them? */
+bool xm_edges_are_ours(const struct xm_comm *xm, enum xm_pairs pairs);
 /* Is it MPI that carries the next call, and does no rank ask the others? blocking: the call is. */
 bool xm_edges_are_mpis(const struct xm_comm *xm, enum xm_pairs pairs, bool blocking);
 /* It has been made. */
 void xm_edges_count(struct xm_comm *xm, enum xm_pairs pairs, bool blocking);
 
-/* The communicator is about to be freed, and nothing of it is under way. */
+/* The communicator has been freed, or MPI ends, and nothing of it is under way. */
 void xm_edges_let_go(struct xm_comm *xm);
 
 #endif

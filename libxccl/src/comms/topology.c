@@ -76,26 +76,55 @@ static int copy_graph(MPI_Comm from, MPI_Comm plain, MPI_Comm *comm_p)
     return code;
 }
 
+/* Room for the neighbours, of which there are so many. */
+static bool make_room(struct xm_edges *edges)
+{
+    edges->sources = calloc((size_t)edges->in + (size_t)edges->out + 1, sizeof(int));
+    edges->targets = edges->sources + edges->in;
+    return edges->sources != NULL;
+}
+
+static int distributed_edges(MPI_Comm comm, struct xm_edges *edges)
+{
+    int weighted = 0;
+    int code = xm_pmpi.Dist_graph_neighbors_count(comm, &edges->in, &edges->out, &weighted);
+
+    if ((code == MPI_SUCCESS) && !make_room(edges)) {
+        return MPI_ERR_NO_MEM;
+    }
+    int *weights = calloc((size_t)edges->in + (size_t)edges->out + 1, sizeof(*weights));
+    if (weights == NULL) {
+        return MPI_ERR_NO_MEM;
+    }
+    if (code == MPI_SUCCESS) {
+        code = FIND(Dist_graph_neighbors)(comm, edges->in, edges->sources, weights, edges->out,
+                                          edges->targets, weights + edges->in);
+    }
+    free(weights);
+    return code;
+}
+
 /* Each rank says its own neighbours. Weights are for placing ranks, which is done. */
 static int copy_distributed(MPI_Comm from, MPI_Comm plain, MPI_Comm *comm_p)
 {
-    int in = 0, out = 0, weighted = 0;
+    struct xm_edges edges = {0};
+    int             code = distributed_edges(from, &edges);
+    int             n = edges.in + edges.out;
+    int            *weights = (code == MPI_SUCCESS) ? calloc((size_t)n + 1, sizeof(int)) : NULL;
 
-    xm_pmpi.Dist_graph_neighbors_count(from, &in, &out, &weighted);
-    int *sources = calloc(2 * ((size_t)in + (size_t)out) + 1, sizeof(*sources));
-    if (sources == NULL) {
-        return MPI_ERR_NO_MEM;
-    }
-    int *targets = sources + in, *weights = targets + out;
-    int  code = FIND(Dist_graph_neighbors)(from, in, sources, weights, out, targets, weights + in);
-    for (int i = 0; i < in + out; i++) {
+    for (int i = 0; (weights != NULL) && (i < n); i++) {
         weights[i] = 1;
     }
-    if (code == MPI_SUCCESS) {
-        code = FIND(Dist_graph_create_adjacent)(plain, in, sources, weights, out, targets,
-                                                weights + in, XM_HANDLE(MPI_INFO_NULL), 0, comm_p);
+    if ((code == MPI_SUCCESS) && (weights == NULL)) {
+        code = MPI_ERR_NO_MEM;
     }
-    free(sources);
+    if (code == MPI_SUCCESS) {
+        code = FIND(Dist_graph_create_adjacent)(plain, edges.in, edges.sources, weights, edges.out,
+                                                edges.targets, weights + edges.in,
+                                                XM_HANDLE(MPI_INFO_NULL), 0, comm_p);
+    }
+    free(weights);
+    free(edges.sources);
     return code;
 }
 
@@ -118,14 +147,6 @@ int xm_topology_copy(MPI_Comm from, MPI_Comm plain, MPI_Comm *comm_p)
         xm_pmpi.Comm_call_errhandler(from, MPI_ERR_TOPOLOGY);
         return MPI_ERR_TOPOLOGY;
     }
-}
-
-/* Room for the neighbours, of which there are so many. */
-static bool make_room(struct xm_edges *edges)
-{
-    edges->sources = calloc((size_t)edges->in + (size_t)edges->out + 1, sizeof(int));
-    edges->targets = edges->sources + edges->in;
-    return edges->sources != NULL;
 }
 
 /* Of each dimension the neighbour below, then that above. */
@@ -163,26 +184,6 @@ static int graph_edges(MPI_Comm comm, struct xm_edges *edges)
     if ((code == MPI_SUCCESS) && (edges->in > 0)) {
         memcpy(edges->targets, edges->sources, (size_t)edges->in * sizeof(int));
     }
-    return code;
-}
-
-static int distributed_edges(MPI_Comm comm, struct xm_edges *edges)
-{
-    int weighted = 0;
-    int code = xm_pmpi.Dist_graph_neighbors_count(comm, &edges->in, &edges->out, &weighted);
-
-    if ((code == MPI_SUCCESS) && !make_room(edges)) {
-        return MPI_ERR_NO_MEM;
-    }
-    int *weights = calloc((size_t)edges->in + (size_t)edges->out + 1, sizeof(*weights));
-    if (weights == NULL) {
-        return MPI_ERR_NO_MEM;
-    }
-    if (code == MPI_SUCCESS) {
-        code = FIND(Dist_graph_neighbors)(comm, edges->in, edges->sources, weights, edges->out,
-                                          edges->targets, weights + edges->in);
-    }
-    free(weights);
     return code;
 }
 

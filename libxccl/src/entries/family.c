@@ -256,11 +256,13 @@ static bool makes_topology(enum xm_function function)
 /* Of all calls that make communicators, those by which ranks can tell what they make. */
 static int derive(enum xm_function function, int profiling, const long *args)
 {
-    if (!is_started(false)) {
+    bool topology = makes_topology(function); /* then its ranks ask each other something */
+
+    if (!is_started(topology)) {
         return (int)xm_mpi_forward(function, profiling, args);
     }
     int code = xm_derived_make(function, profiling, args);
-    if ((code == MPI_SUCCESS) && makes_topology(function)) {
+    if ((code == MPI_SUCCESS) && topology) {
         MPI_Comm made = *(const MPI_Comm *)args[xm_mpi_arguments(function) - 1];
         if (made != XM_HANDLE(MPI_COMM_NULL)) {
             xm_pairwise_made(made);

@@ -53,15 +53,17 @@ int xm_freed_now(enum xm_function function, MPI_Comm *comm, int profiling)
     struct xm_comm   *xm = xm_comm_known(*comm);
     struct xm_freeing frame;
 
-    if (xm != NULL) {
-        xm_edges_let_go(xm);
-        xm_comm_unuse(xm);
-    }
     /* First: once MPI has freed it, another thread may be given its handle. */
     xm_rendezvous_comm_freed();
     xm_comm_freeing(&frame, *comm);
     int code = (int)xm_mpi_forward(function, profiling, args);
     xm_comm_freed(&frame);
+    if ((xm != NULL) && (code == MPI_SUCCESS)) { /* callbacks of the program have had it as well */
+        xm_edges_let_go(xm);
+    }
+    if (xm != NULL) {
+        xm_comm_unuse(xm);
+    }
     return code;
 }
 

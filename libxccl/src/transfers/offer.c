@@ -9,6 +9,7 @@
 
 #include "base/files.h"
 #include "base/log.h"
+#include "base/params.h"
 #include "comms/wait.h"
 #include "data/mappings.h"
 #include "transfers/left.h"
@@ -132,7 +133,10 @@ static int part_to_offer(const struct xm_transfer *t)
     return -1;
 }
 
-/* What has holes is packed on the device. With the device entered. */
+/*
+ * What has holes is packed on the device, and what no other process can map is copied there. With
+ * the device entered.
+ */
 static xcclResult_t pack(struct xm_rendezvous *r, const struct xc_device_ops *dev,
                          const struct xm_buffer *b, xcclStream_t stream, bool *over_p)
 {
@@ -154,10 +158,10 @@ static xcclResult_t pack(struct xm_rendezvous *r, const struct xc_device_ops *de
 
 /*
  * The bytes side by side, and all that the program gave the default stream for them is over, as it
- * is when a copy of ours begins: see stream_after_default.
+ * is when a copy of ours begins: see stream_after_default. apart: not where the program has them.
  */
 static xcclResult_t settle(struct xm_rendezvous *r, const struct xc_device_ops *dev,
-                           const struct xm_buffer *b)
+                           const struct xm_buffer *b, bool apart)
 {
     xcclStream_t stream;
     xcclResult_t res = xcclSuccess;
@@ -165,7 +169,7 @@ static xcclResult_t settle(struct xm_rendezvous *r, const struct xc_device_ops *
 
     r->sent = b->buf + b->low;
     r->sent_device = b->mem.device;
-    if (b->mem.synchronous && b->plain) {
+    if (b->mem.synchronous && !apart) {
         return xcclSuccess;
     }
     res = xm_copy_stream(dev, b->mem.device, &stream);
@@ -173,7 +177,7 @@ static xcclResult_t settle(struct xm_rendezvous *r, const struct xc_device_ops *
         dev->mem_make_synchronous(b->buf + b->low);
         res = dev->stream_after_default(stream);
     }
-    if ((res == xcclSuccess) && !b->plain) {
+    if ((res == xcclSuccess) && apart) {
         res = pack(r, dev, b, stream, &over);
     }
     if ((res == xcclSuccess) && !over) {
@@ -186,23 +190,38 @@ static xcclResult_t settle(struct xm_rendezvous *r, const struct xc_device_ops *
     return res;
 }
 
+/* Shorter ones are sooner there through host memory: two ranks of an H200. */
+enum { LEAST_COPIED = 64 << 10 };
+
+/* With the device entered. Before it is waited for: memory of a pool cannot be shared. */
+static bool show_source(struct xm_rendezvous *r, const struct xc_device_ops *dev,
+                        const struct xm_buffer *b, struct xm_sent *source)
+{
+    const uint64_t most = (uint64_t)xc_params()->scratch << 20;
+    const char    *at = b->buf + b->low;
+
+    if (b->plain && (xm_export(dev, at, b->mem.allocation, &source->ipc) == xcclSuccess)) {
+        return settle(r, dev, b, false) == xcclSuccess;
+    }
+    if (b->plain && ((b->bytes < LEAST_COPIED) || ((uint64_t)b->bytes > most))) {
+        return false;
+    }
+    return (settle(r, dev, b, true) == xcclSuccess) &&
+           (xm_export(dev, r->sent, 0, &source->ipc) == xcclSuccess);
+}
+
 static bool find_source(struct xm_rendezvous *r, const struct xc_device_ops *dev,
                         const struct xm_buffer *b, struct xm_sent *source)
 {
-    const char *at = b->buf + b->low;
-    void       *saved;
+    void *saved;
 
     memset(source, 0, sizeof(*source));
     if (dev->enter(b->mem.device, &saved) != xcclSuccess) {
         return false;
     }
-    /* Before it is waited for: memory of a pool cannot be shared. What is packed lies elsewhere. */
-    bool good =
-        (dev->uuid_of(b->mem.device, source->uuid) == xcclSuccess) &&
-        (xm_mailbox_find(r->peer, (uint64_t)b->bytes, source->uuid) != NULL) &&
-        (!b->plain || (xm_export(dev, at, b->mem.allocation, &source->ipc) == xcclSuccess)) &&
-        (settle(r, dev, b) == xcclSuccess) &&
-        (b->plain || (xm_export(dev, r->sent, 0, &source->ipc) == xcclSuccess));
+    bool good = (dev->uuid_of(b->mem.device, source->uuid) == xcclSuccess) &&
+                (xm_mailbox_find(r->peer, (uint64_t)b->bytes, source->uuid) != NULL) &&
+                show_source(r, dev, b, source);
     dev->leave(saved);
     if (good) {
         source->offset = (uint64_t)(uintptr_t)r->sent - source->ipc.base;
@@ -222,7 +241,7 @@ static bool open_pieces(struct xm_rendezvous *r, const struct xc_device_ops *dev
         return false;
     }
     /* Else it is packed already, or needs not be. */
-    xcclResult_t res = r->packs ? xcclSuccess : settle(r, dev, b);
+    xcclResult_t res = r->packs ? xcclSuccess : settle(r, dev, b, !b->plain);
     dev->leave(saved);
     return (res == xcclSuccess) && xm_pieces_offer(r, (uint64_t)b->bytes);
 }

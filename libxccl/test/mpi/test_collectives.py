@@ -311,11 +311,16 @@ def test_edges(mpi, case, ranks):
     mpi.run(ranks, f"mpi_edges cuda {case}", sim="cuda:4", timeout=60).good()
 
 
-@pytest.mark.parametrize("case", ["later", "duplicate", "crowd"])
+@pytest.mark.parametrize("case", ["later", "duplicate", "crowd", "callback"])
 def test_edges_of_mpi(family, case):
     """Neighbourhood collectives that MPI carries: at first, or since there are too many."""
     # With fewer ranks on a ring each MPI has its own idea of which block goes where.
     family.run(3, f"mpi_edges cuda {case}", sim="cuda:4", timeout=60).good()
+
+
+def test_edges_among_threads(family):
+    """Threads start requests of a communicator of one rank at the same time."""
+    family.run(1, "mpi_edges cuda threads", timeout=60).good()
 
 
 @pytest.mark.parametrize(

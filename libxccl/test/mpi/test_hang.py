@@ -188,7 +188,7 @@ def test_attr_without_device(mpi, case):
 
 
 @pytest.mark.each_value
-@pytest.mark.parametrize("case", ["alone", "before", "after", "across"])
+@pytest.mark.parametrize("case", ["alone", "before", "after", "across", "grid"])
 def test_session(mpi, case):
     """Without MPI_Init, and so without MPI_COMM_WORLD; and with a world that begins or ends."""
     if not mpi.is_mpich:
@@ -287,6 +287,13 @@ def test_persistent_freed_ahead(mpi):
     """To free a request waits for no other rank, also where keys of attributes were freed."""
     env = {"XCCL_DIRECT_MEMORY": "8", "XCCL_CCL": "none"}
     mpi.run(2, "mpi_persistent cuda ahead", sim="cuda:4", env=env, timeout=TIMEOUT).good()
+
+
+@pytest.mark.each_value
+@pytest.mark.parametrize("case", ["moved", "arrays", "reduced"])
+def test_types_of_persistent(mpi, case):
+    """Types that the program has freed go with the last request that needs them."""
+    mpi.run(3, f"mpi_own_types cuda {case}", sim="cuda:4", timeout=TIMEOUT).good()
 
 
 def test_persistent_in_unlike_memory(mpi):

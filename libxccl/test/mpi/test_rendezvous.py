@@ -102,6 +102,19 @@ def test_cancel(mpi):
     mpi.run(2, "mpi_cancel cuda", sim="cuda:2", timeout=TIMEOUT).good()
 
 
+PIECES = {"XCCL_THREADS": "multiple", "XCCL_PIPELINE": "4096", "XCCL_SIM_NODES": "2"}
+
+
+@pytest.mark.parametrize(
+    ("path", "env"),
+    [("fetched", {}), ("pipelined", PIECES), ("mpi-staged", {"XCCL_P2P": "staged"})],
+)
+def test_after_the_default_stream(mpi, path, env):
+    """What the program gave that stream for the buffer is over before the message comes there."""
+    command = f"mpi_after_default cuda {path}"
+    mpi.run(2, command, sim="cuda:2", timeout=TIMEOUT, env=env).good()
+
+
 def test_half_a_descriptor(mpi):
     """A message is not taken before the last byte of its descriptor has come."""
     env = {"XCCL_RENDEZVOUS": "240"}  # its own receives of a descriptor are shorter
@@ -173,6 +186,17 @@ def test_messages_out_of_reach(family):
     result = family.run(2, "mpi_offers cuda lost", sim="cuda:2", timeout=20)
     result.good()
     assert len(result.lines("rank 1 of MPI_COMM_WORLD cannot fetch a message")) == 2, result.out
+
+
+def test_messages_out_of_reach_and_freed(mpi):
+    """The error handler is told of those whose requests were freed; the next start is as any other."""
+    mpi.run(2, "mpi_offers cuda lost_again", sim="cuda:2", timeout=TIMEOUT).good()
+
+
+def test_late_again(mpi):
+    """Each start of a persistent send waits for its receiver as long as the first one did."""
+    env = {"XCCL_RENDEZVOUS": "4000"}
+    mpi.run(2, "mpi_offers cuda late_again", sim="cuda:2", timeout=TIMEOUT, env=env).good()
 
 
 @pytest.mark.parametrize("name", ["mpich", "mpich43", "mpiabi", "openmpi5"])

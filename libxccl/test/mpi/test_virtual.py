@@ -63,20 +63,26 @@ POOLS = {"MT_POOLS": "1"}
         "mpi_messages cuda 5 60",
         "mpi_random cuda 5 100",
         "mpi_colls cuda dd counts derived",
-        "mpi_rendezvous cuda reuse mpi-staged",
+        "mpi_rendezvous cuda reuse",
         "mpi_exchange cuda faces",
         "mpi_transfers cuda sends",
         "mpi_windows cuda requests",
         "mpi_streams cuda collectives",
         pytest.param("mpi_messages rocm 6 60", marks=ROCM),
         pytest.param("mpi_random rocm 6 100", marks=ROCM),
-        pytest.param("mpi_rendezvous rocm reuse mpi-staged", marks=ROCM),
+        pytest.param("mpi_rendezvous rocm reuse", marks=ROCM),
     ],
 )
 def test_pools(family, command):
-    """Messages are staged, and collectives take what needs no mapping."""
+    """Messages go from a copy that can be mapped, and collectives take what needs no mapping."""
     sim = command.split()[1] + ":2"
     family.run(2, command, sim=sim, env={**WAYS["direct"], **EARLY, **POOLS}, timeout=60).good()
+
+
+def test_pools_without_scratch(family):
+    """What is longer than XCCL_SCRATCH is not copied on the device."""
+    env = {"XCCL_SCRATCH": "1", **EARLY, **POOLS}
+    family.run(2, "mpi_single cuda scratch", sim="cuda:2", env=env, timeout=60).good()
 
 
 def test_pools_in_pieces(openmpi):

@@ -2,6 +2,7 @@
 /*
  * Non-blocking calls whose ranks show their counts, in memory that cannot be mapped: how many
  * rounds blocks of any length take, and that those for which there are not enough are an error.
+ * And what becomes of the buffers that were pinned for a call which then is not to map any.
  */
 #include "check.h"
 #include "comms/vectors.h"
@@ -13,6 +14,7 @@ static struct xm_show   show;
 static struct xm_slots  slots = {.count = RANKS};
 static struct xm_comm   comm = {.slots = &slots, .size = RANKS};
 static struct xm_direct direct = {.size = RANKS, .last = MANY};
+static int              unpinned, read, mapped; /* how often each was called */
 
 /* What the two files under test call. */
 
@@ -26,7 +28,8 @@ const struct xm_show *xm_slots_shown(const struct xm_slots *of, uint64_t number,
 void xm_slots_read(struct xm_slots *of, uint64_t number)
 {
     (void)of;
-    (void)number;
+    CHECK(number == NUMBER, "what was shown of another call is given up");
+    read++;
 }
 
 void xm_vectors_seen(struct xm_comm *xm, bool device)
@@ -38,12 +41,14 @@ void xm_vectors_seen(struct xm_comm *xm, bool device)
 void xm_direct_unpin(struct xm_op *op)
 {
     (void)op;
+    unpinned++;
 }
 
 xcclResult_t xm_direct_mapped(struct xm_op *op, bool told)
 {
     (void)op;
     (void)told;
+    mapped++;
     return xcclUnsupported;
 }
 
@@ -94,8 +99,32 @@ static long rounds_of(uint64_t pieces)
     return (res == xcclUnsupported) ? (long)op.instead : -1;
 }
 
+/* Does a call with such blocks map its buffers? If not they are unpinned, and nobody is waited for.
+ */
+static void check_mapped(enum xm_coll coll, bool in_place, uint64_t pieces, bool maps)
+{
+    struct xm_op op = {.call = {.coll = coll},
+                       .comm = &comm,
+                       .direct = &direct,
+                       .direct_what = XK_NO_REDUCTION,
+                       .counts_later = true,
+                       .show = NUMBER};
+
+    op.buffers.in_place = in_place;
+    unpinned = read = mapped = 0;
+    show.length[1] = pieces * xk_slot_data(RANKS);
+    CHECK(xm_direct_later(&op) == xcclUnsupported, "it goes through the workspaces");
+    CHECK(mapped == maps, "%d pieces: mapped %d times", (int)pieces, mapped);
+    CHECK(unpinned == !maps, "%d pieces: unpinned %d times", (int)pieces, unpinned);
+    CHECK(read == !maps, "%d pieces: what is shown was given up %d times", (int)pieces, read);
+}
+
 int main(void)
 {
+    check_mapped(XM_ALLTOALLV, false, 1, false);
+    check_mapped(XM_ALLTOALLV, false, 3, true);
+    check_mapped(XM_ALLTOALLV, true, 3, false);
+    check_mapped(XM_ALLGATHERV, true, 3, true);
     CHECK(rounds_of(1) == 0, "one exchange");
     CHECK(rounds_of(2) == 3, "an odd number of rounds");
     CHECK(rounds_of(3) == 3, "as many rounds as pieces");

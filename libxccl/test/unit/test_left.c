@@ -17,7 +17,8 @@ enum { US = 1000, MS = 1000 * 1000 };
 
 static struct xm_offer offer;
 static uint64_t        now = MS;
-static bool            maps; /* does the receiver map memory? */
+static bool            maps;             /* does the receiver map memory? */
+static int             given[XM_OFFERS]; /* how often each offer was given back */
 
 uint64_t xm_now_ns(void)
 {
@@ -49,7 +50,7 @@ struct xm_offer *xm_offer_own(int slot)
 
 void xm_offer_give(int slot)
 {
-    (void)slot;
+    given[slot]++;
 }
 
 bool xm_offer_move(struct xm_offer *o, uint64_t number, enum xm_offer_state from,
@@ -160,8 +161,13 @@ static void leave_one(int staged)
     CHECK(!xm_offers_come_late(1 << 20), "long ones wait for their receivers");
     int count = count_staged();
     CHECK(count == staged, "%d are staged, not %d", count, staged);
+    given[r.slot] = 0;
+    xm_offers_left(false);
+    CHECK(given[r.slot] == 0, "its receiver still needs the offer");
     offer.state = xm_offer_word(r.number, XM_OFFER_DONE);
     xm_offers_left(false);
+    xm_offers_left(false);
+    CHECK(given[r.slot] == 1, "the offer was given back %d times", given[r.slot]);
 }
 
 static void check_staged(void)
@@ -183,6 +189,7 @@ static void check_room(void)
     struct xm_rendezvous r = begin(BYTES);
     int                  file = -1;
 
+    memset(given, 0, sizeof(given));
     for (int slot = XM_OFFERS - 1; slot >= 0; slot--) {
         unsigned char ends[2];
         r = begin(BYTES);
@@ -198,6 +205,9 @@ static void check_room(void)
     }
     offer.state = xm_offer_word(r.number, XM_OFFER_DONE);
     xm_offers_left(false);
+    for (int slot = 0; slot < XM_OFFERS; slot++) {
+        CHECK(given[slot] == 1, "offer %d was given back %d times", slot, given[slot]);
+    }
 }
 
 int main(void)

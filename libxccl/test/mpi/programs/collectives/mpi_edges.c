@@ -571,6 +571,101 @@ static void case_refused(void)
     MPI_Comm_free(&edges.comm);
 }
 
+/* The program's own attributes end with a communicator, and their callbacks may still use it. */
+static struct edges dying;
+
+static int exchange_at_end(MPI_Comm comm, int key, void *value, void *extra)
+{
+    struct call c;
+
+    (void)comm;
+    (void)key;
+    (void)value;
+    (void)extra;
+    make(&c, ALLTOALL, &dying, MT_DEVICE, SHORT, 3);
+    run(&c, BLOCKING, NULL);
+    end(&c);
+    return MPI_SUCCESS;
+}
+
+static void attribute(MPI_Comm comm)
+{
+    int key;
+
+    MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, exchange_at_end, &key, NULL);
+    MPI_Comm_set_attr(comm, key, NULL);
+    MPI_Comm_free_keyval(&key);
+}
+
+/* In MPI_Comm_free, before and after xccl has ended with it; and in MPI_Finalize. */
+static void case_callback(void)
+{
+    int         ring[] = {mt_size()};
+    struct call c;
+
+    for (int before = 0; before < 2; before++) {
+        grid(&dying, 1, ring, 1);
+        if (before) {
+            attribute(dying.comm);
+        }
+        make(&c, ALLTOALL, &dying, MT_DEVICE, SHORT, 2);
+        run(&c, BLOCKING, "messages");
+        end(&c);
+        if (!before) {
+            attribute(dying.comm);
+        }
+        MPI_Comm comm = dying.comm;
+        MPI_Comm_free(&comm);
+    }
+    grid(&dying, 1, ring, 1);
+    attribute(MPI_COMM_SELF);
+}
+
+/* Threads start requests of one rank at the same time. */
+enum { THREADS = 4, STARTS = 200 };
+
+static void *start_again(void *argument)
+{
+    struct call *c = argument;
+    int          wrong = 0;
+
+    for (int i = 0; i < STARTS; i++) {
+        int got[2];
+        MPI_Start(&c->request);
+        MPI_Wait(&c->request, MPI_STATUS_IGNORE);
+        mt_get(got, c->out, MT_HOST, sizeof(got));
+        wrong += (got[0] != mt_value(mt_rank(), 100 * c->salt + 1, 0)) ||
+                 (got[1] != mt_value(mt_rank(), 100 * c->salt, 0));
+    }
+    mt_expect(wrong == 0, "a thread: %d starts are wrong", wrong);
+    return NULL;
+}
+
+static void case_threads(void)
+{
+    struct call  calls[THREADS];
+    struct edges edges = {.in = 2, .out = 2, .number = {1, 0}};
+    int          one = 1, periodic = 1, level;
+
+    MPI_Query_thread(&level);
+    MPI_Cart_create(MPI_COMM_SELF, 1, &one, &periodic, 0, &edges.comm);
+    for (int i = 0; i < THREADS; i++) {
+        make(&calls[i], ALLTOALL, &edges, MT_DEVICE, 1, i + 1);
+        mt_free(MT_DEVICE, calls[i].out);
+        calls[i].out = mt_ints_make(MT_HOST, ints_of(&calls[i]), 0, 0);
+        mt_expect(init(&calls[i]), "no persistent request");
+    }
+    if (level == MPI_THREAD_MULTIPLE) {
+        mt_in_threads(THREADS, start_again, calls, sizeof(calls[0]));
+    }
+    for (int i = 0; i < THREADS; i++) {
+        MPI_Request_free(&calls[i].request);
+        mt_free(MT_DEVICE, calls[i].in);
+        mt_free(MT_HOST, calls[i].out);
+    }
+    MPI_Comm_free(&edges.comm);
+}
+
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {{"grid", case_grid},
@@ -584,6 +679,8 @@ int main(int argc, char **argv)
                                                  {"too_long_later", case_too_long_later},
                                                  {"refused", case_refused},
                                                  {"alltoallw", case_alltoallw},
+                                                 {"callback", case_callback},
+                                                 {"threads", case_threads},
                                                  {"in_place", case_in_place},
                                                  {NULL, NULL}};
     bool                              later = (argc > 2) && (strcmp(argv[2], "later") == 0);

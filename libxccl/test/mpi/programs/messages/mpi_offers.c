@@ -19,7 +19,7 @@
 
 enum { COUNT = 20000, DESCRIPTOR = 80, TAG = 5, LATER = 6, WORD = 7 };
 /* Naps between two looks at a receive are shorter. */
-enum { LOOKS_US = 20 * 1000 };
+enum { LOOKS_US = 20 * 1000, LOOKS = 600, FEW_LOOKS = 150, PATIENCE_S = 10 };
 
 static const char *path;
 
@@ -315,6 +315,139 @@ static void case_lost(void)
     }
     mt_expect(errors == 2, "%d errors of two messages", errors);
     MPI_Errhandler_free(&counts);
+    mt_free(MT_DEVICE, buf);
+}
+
+/* In calls that need no message. */
+static void expect_errors(int number, const char *what)
+{
+    double begin = MPI_Wtime();
+    int    flag;
+
+    while ((errors < number) && (MPI_Wtime() - begin < PATIENCE_S)) {
+        MPI_Iprobe(1 - mt_rank(), LATER, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+    }
+    mt_expect(errors == number, "%d errors after %s, and not %d", errors, what, number);
+}
+
+/*
+ * Nobody waits for the requests of two sends: the error handler is told of both. And the second
+ * start of a persistent one is no more lost than any other.
+ */
+static void send_lost_again(int *buf, MPI_Errhandler counts)
+{
+    double      begin = MPI_Wtime();
+    int         flag = 0;
+    MPI_Request request;
+
+    MPI_Isend(buf, COUNT, MPI_INT, 1, TAG, MPI_COMM_WORLD, &request);
+    MPI_Request_free(&request);
+    expect_errors(1, "a send whose request was freed");
+    MPI_Isend(buf, COUNT, MPI_INT, 1, TAG, MPI_COMM_WORLD, &request);
+    while (!flag && (errors == 1) && (MPI_Wtime() - begin < PATIENCE_S)) {
+        MPI_Request_get_status(request, &flag, MPI_STATUS_IGNORE); /* MPICH's tells already */
+    }
+    MPI_Request_free(&request);
+    mt_expect(errors > 1, "%d errors of a send that is over when its request is freed", errors);
+    int told = errors;
+    MPI_Send_init(buf, COUNT, MPI_INT, 1, TAG, MPI_COMM_WORLD, &request);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Start(&request);
+    int code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    mt_expect(code != MPI_SUCCESS, "a start whose message is lost ended well");
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, counts);
+    hear(1);
+    MPI_Start(&request);
+    for (int i = 0; i < LOOKS; i++) { /* before its receiver comes to it */
+        MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
+        mt_expect(!flag, "the second start is over before it is received");
+    }
+    tell(1);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    mt_expect(errors == told, "%d errors, of which the second start has some", errors);
+    MPI_Request_free(&request);
+}
+
+static void case_lost_again(void)
+{
+    int           *buf = mt_ints_make(MT_DEVICE, COUNT, (mt_rank() == 0) ? COUNT : 0, 1);
+    MPI_Errhandler counts;
+    MPI_Request    request;
+
+    MPI_Comm_create_errhandler(count_error, &counts);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, counts);
+    mt_meet_on_device();
+    if (mt_rank() == 0) {
+        send_lost_again(buf, counts);
+    } else {
+        use_up_files(3);
+        MPI_Recv(buf, COUNT, MPI_INT, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Irecv(buf, COUNT, MPI_INT, 0, TAG, MPI_COMM_WORLD, &request);
+        MPI_Request_free(&request);
+        expect_errors(2, "a receive whose request was freed");
+        MPI_Recv(buf, COUNT, MPI_INT, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        mt_expect(errors == 3, "%d errors of three messages", errors);
+        allow_files();
+        tell(0);
+        hear(0);
+        MPI_Recv(buf, COUNT, MPI_INT, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        mt_ints_expect(buf, MT_DEVICE, COUNT, COUNT, 0, 1, "after one that was lost");
+    }
+    MPI_Errhandler_free(&counts);
+    mt_free(MT_DEVICE, buf);
+}
+
+/* ---- short sends that wait for their receivers anew in each start ---- */
+
+enum late { LATE, IN_TIME, STAGED };
+
+/* Is it over before its receiver comes? */
+static enum late start_one(MPI_Request *request)
+{
+    int over = 0;
+
+    MPI_Start(request);
+    bool offered = (strcmp(mt_last_message_path(), "fetched") == 0);
+    for (int i = 0; (i < FEW_LOOKS) && !over; i++) {
+        MPI_Test(request, &over, MPI_STATUS_IGNORE);
+    }
+    tell(1);
+    MPI_Wait(request, MPI_STATUS_IGNORE);
+    hear(1);
+    return !offered ? STAGED : over ? LATE : IN_TIME;
+}
+
+/*
+ * One may be late where this process gets no core, and then some after it are staged. But where
+ * each one waits from its own begin, two that follow each other are soon found not to be.
+ */
+static void case_late_again(void)
+{
+    enum { FEW = 2000, STARTS = 100, NAP_US = 8 * 1000 };
+    int        *buf = mt_ints_make(MT_DEVICE, FEW, FEW, 1), in_time = 0, goes_on = 1;
+    MPI_Request request;
+
+    mt_meet_on_device();
+    if (mt_rank() == 0) {
+        MPI_Send_init(buf, FEW, MPI_INT, 1, TAG, MPI_COMM_WORLD, &request);
+    }
+    for (int i = 0; (i < STARTS) && goes_on; i++) {
+        if (mt_rank() == 0) {
+            enum late late = start_one(&request);
+            in_time = (late == LATE) ? 0 : in_time + (late == IN_TIME);
+            usleep(NAP_US); /* longer than such a send waits */
+            goes_on = (in_time < 2);
+        } else {
+            hear(0);
+            MPI_Recv(buf, FEW, MPI_INT, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            tell(0);
+        }
+        PMPI_Bcast(&goes_on, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    }
+    if (mt_rank() == 0) {
+        mt_expect(in_time == 2, "of %d starts no two that follow each other waited", STARTS);
+        MPI_Request_free(&request);
+    }
     mt_free(MT_DEVICE, buf);
 }
 
@@ -646,7 +779,9 @@ int main(int argc, char **argv)
         {"alone", case_alone},
         {"reordered", case_reordered},
         {"lost", case_lost},
+        {"lost_again", case_lost_again},
         {"lost_beside", case_lost_beside},
+        {"late_again", case_late_again},
         {"moment", case_moment},
         {"moment_probed", case_moment_probed},
         {"short_files", case_short_files},

@@ -63,6 +63,31 @@ static void case_middle(void)
     mt_free(MT_DEVICE, sources[1]);
 }
 
+/* More than a MiB, and less, for the bound of XCCL_SCRATCH. */
+static void case_scratch(void)
+{
+    const size_t      sizes[] = {MIDDLE, 300000};
+    const char *const paths[] = {"mpi-staged", "fetched"};
+    char             *host = mt_noise(MIDDLE, 5), *got = malloc(MIDDLE);
+    char             *data = mt_alloc(MT_DEVICE, MIDDLE);
+
+    mt_meet_on_device();
+    for (int i = 0; i < 2; i++) {
+        if (mt_rank() == 0) {
+            mt_put(data, MT_DEVICE, host, sizes[i]);
+            MPI_Send(data, (int)sizes[i], MPI_BYTE, 1, TAG, MPI_COMM_WORLD);
+            mt_expect_message_path(paths[i], "a send");
+        } else {
+            MPI_Recv(data, (int)sizes[i], MPI_BYTE, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            mt_get(got, data, MT_DEVICE, sizes[i]);
+            mt_expect(memcmp(got, host, sizes[i]) == 0, "%zu bytes are wrong", sizes[i]);
+        }
+    }
+    free(host);
+    free(got);
+    mt_free(MT_DEVICE, data);
+}
+
 /* ---- irregular types ---- */
 
 /* So many that a launch does not take their description along, and no two of one length or gap. */
@@ -551,6 +576,7 @@ int main(int argc, char **argv)
     static const struct mt_named_case cases[] = {
         {"unready", case_unready},
         {"middle", case_middle},
+        {"scratch", case_scratch},
         {"irregular", case_irregular},
         {"short", case_short},
         {"passed-over", case_passed_over},
@@ -565,7 +591,7 @@ int main(int argc, char **argv)
     };
 
     /* These open a device, and the others do so themselves. */
-    bool open = (argc > 2) && (strstr("unready middle irregular", argv[2]) != NULL);
+    bool open = (argc > 2) && (strstr("unready middle scratch irregular", argv[2]) != NULL);
 
     mt_begin(&argc, &argv, open);
     return mt_run_to_end(cases, argc, argv);

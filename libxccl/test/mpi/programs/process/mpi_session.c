@@ -310,6 +310,25 @@ static MPI_Comm open_others(MPI_Comm comm, MPI_Session *session, bool streams)
     return comm;
 }
 
+/* Some ranks have used MPI before, and with it xccl, when all make a grid. */
+static void exchange_on_grid(MPI_Comm comm)
+{
+    int      all[] = {size}, periodic[] = {1}, mine[] = {rank, rank + 100}, got[2];
+    MPI_Comm ring;
+
+    if (rank == 0) {
+        MPI_Sendrecv(mine, 1, MPI_INT, 0, 0, got, 1, MPI_INT, 0, 0, comm, MPI_STATUS_IGNORE);
+    }
+    MPI_Cart_create(comm, 1, all, periodic, 0, &ring);
+    MPI_Neighbor_alltoall(mine, 1, MPI_INT, got, 1, MPI_INT, ring);
+    checks++;
+    if ((got[0] != (rank + size - 1) % size + 100) || (got[1] != (rank + 1) % size)) {
+        failures++;
+        printf("FAIL rank %d: %d and %d have come\n", rank, got[0], got[1]);
+    }
+    MPI_Comm_free(&ring);
+}
+
 int main(int argc, char **argv)
 {
     MPI_Session session;
@@ -323,6 +342,9 @@ int main(int argc, char **argv)
         begin_world(&argc, &argv);
     }
     MPI_Comm comm = open_session(&session);
+    if (strcmp(mode, "grid") == 0) {
+        exchange_on_grid(comm);
+    }
     open_memory((argc > 1) ? argv[1] : "none");
     communicate(comm);
     if (!plain) {
