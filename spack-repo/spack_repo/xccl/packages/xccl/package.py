@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="e13afe19454b3f2d39c03da0d2966a86a546bfb0c5548f59504f75d34085b2f6")
+    version("0.1.0", sha256="5c10c4a369e528b585d1b3ac43eb4593a2778032dcb386cde9ecca49e4e1e09a")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
