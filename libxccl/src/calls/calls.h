@@ -19,6 +19,8 @@ extern struct xm_config xm_config;
  * loaded.
  */
 bool xm_call_is_plain(enum xm_function function, const long *args);
+/* That call, by MPI. Returns its code. */
+int xm_call_plain(enum xm_function function, int profiling, const long *args);
 
 /* Serve a collective that is not plain, in any form. Returns an MPI error code. */
 int xm_collective(enum xm_function function, int profiling, const long *args);

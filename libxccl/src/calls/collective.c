@@ -169,11 +169,20 @@ bool xm_call_is_plain(enum xm_function function, const long *args)
     if (!xm_pairwise_are_mpis(comm, coll, blocking)) {
         return not_asked();
     }
-    bool plain = is_plain(function, args);
-    if (plain) {
-        xm_pairwise_count(comm, coll, blocking);
+    return is_plain(function, args);
+}
+
+int xm_call_plain(enum xm_function function, int profiling, const long *args)
+{
+    int          code = (int)xm_mpi_forward(function, profiling, args);
+    enum xm_coll coll = xm_function_coll(function);
+
+    /* What MPI refuses on this rank alone is no call of the others. */
+    if (xm_coll_is_pairwise(coll) && (code == MPI_SUCCESS)) {
+        xm_pairwise_count((MPI_Comm)(intptr_t)args[xm_signatures[coll].comm], coll,
+                          xm_function_form(function) == XM_BLOCKING);
     }
-    return plain;
+    return code;
 }
 
 /* Is all of the data in memory whose copies are synchronous from here on? */

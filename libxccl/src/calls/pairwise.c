@@ -13,6 +13,7 @@
 #include "comms/agree.h"
 #include "comms/edges.h"
 #include "comms/topology.h"
+#include "ops/entry.h"
 #include "ops/inside.h"
 #include "ops/persistent.h"
 #include "ops/request.h"
@@ -201,7 +202,8 @@ static int call_requests(enum xm_function function, const long *args)
                                     : (int)xm_mpi_forward(function, 1, args);
 }
 
-/* MPI has refused one: nobody waits for the others, and what has been sent has gone. */
+/* MPI has refused one, or one has failed: nobody waits for the others, and what was sent has gone.
+ */
 static void give_up(struct xm_op *op)
 {
     for (int i = 0; i < op->num_requests; i++) {
@@ -278,26 +280,20 @@ static void wait_for_all(struct xm_op *op)
     xm_inside_enter(op->call.function, op->call.args);
     op->code = code_of(op, call_requests(XM_FN_MPI_Waitall, args));
     xm_inside_leave();
+    if (op->code != MPI_SUCCESS) {
+        give_up(op);
+    }
 }
 
-/*
- * To test them moves other operations, which may be of this kind: one within another waits for the
- * next time. An error handler may have left the first by longjmp(): then its frame is below.
- */
 static xcclResult_t test_all(struct xm_op *op)
 {
-    static __thread const void *within;
-    const void                 *frame = __builtin_frame_address(0);
-    int                         flag = 0;
-    const long args[] = {op->num_requests, (long)op->requests, (long)&flag, (long)op->statuses};
+    int flag = 0;
+    int code = xm_test_alone(op->num_requests, op->requests, &flag, op->statuses);
 
-    if ((uintptr_t)frame < (uintptr_t)within) {
-        return xcclInProgress;
-    }
-    within = frame;
-    int code = call_requests(XM_FN_MPI_Testall, args);
-    within = NULL;
     op->code = code_of(op, code);
+    if (code != MPI_SUCCESS) {
+        give_up(op);
+    }
     return ((code == MPI_SUCCESS) && !flag) ? xcclInProgress : xcclSuccess;
 }
 
@@ -360,7 +356,7 @@ xcclResult_t xm_pairwise_choose(struct xm_op *op, const struct xm_path **path_p)
     if (!xm_edges_are_ours(xm, pairs) && suits && !xm_edges_are_mpis(xm, pairs, blocking)) {
         res = ask_ranks(xm, op->call.coll, xm->pairs[pairs].on_device, false);
     }
-    xm_edges_count(xm, pairs, blocking);
+    op->pairwise = true; /* counted at its end */
     if (xm_edges_are_ours(xm, pairs) && suits && are_counts_had(op)) {
         *path_p = &path;
     }

@@ -516,7 +516,7 @@ static long serve(enum xm_function function, int profiling, const long *args)
         return xm_mpi_forward(function, profiling, args);
     }
     if (xm_call_is_plain(function, args)) {
-        long res = xm_mpi_forward(function, profiling, args);
+        int res = xm_call_plain(function, profiling, args);
         xm_board_idle();
         return res;
     }

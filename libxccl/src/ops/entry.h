@@ -98,6 +98,11 @@ void xm_entry_follow(struct xm_entry *e, MPI_Request handle);
 /* Serve a function that waits for or tests these requests of the program's. */
 int xm_wait_or_test(enum xm_function function, int profiling, const long *args, int count,
                     MPI_Request *requests);
+/*
+ * MPI_Testall of requests of ours, inside an operation that is being moved: no other operation is,
+ * since its error might be one that the program's handler leaves by longjmp().
+ */
+int xm_test_alone(int count, MPI_Request *requests, int *flag, MPI_Status *statuses);
 
 /* ---- statuses.c ---- */
 

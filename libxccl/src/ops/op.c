@@ -11,6 +11,7 @@
 #include "base/params.h"
 #include "comms/cause.h"
 #include "comms/creation.h"
+#include "comms/edges.h"
 #include "comms/wait.h"
 #include "data/arrays.h"
 #include "observe/profile.h"
@@ -160,6 +161,9 @@ static void count_vector(struct xm_op *op, xcclResult_t res)
 
     if (op->vector && called && (op->code == MPI_SUCCESS)) {
         op->comm->vector_calls++;
+    }
+    if (op->pairwise && called && (op->code == MPI_SUCCESS)) {
+        xm_edges_count(op->comm, xm_pairs_of(op->call.coll), op->call.form == XM_BLOCKING);
     }
 }
 
@@ -321,8 +325,13 @@ int xm_op_launch(struct xm_op *op, MPI_Request *request)
             write_failure(op, text, sizeof(text));
             code = xm_raise(xm_op_comm_to_raise_on(op), res, text);
         }
+        MPI_Comm comm = xm_op_comm_to_raise_on(op);
+        bool     unheard = op->path->unheard && (res == xcclSuccess);
         op->path->release(op, res != xcclSuccess); /* where MPI refused it, nothing has begun */
         xm_request_drop(op);
+        if (unheard) {
+            xm_pmpi.Comm_call_errhandler(comm, code);
+        }
         return code;
     }
     xm_record_state(op->record, xm_waiting);

@@ -598,12 +598,17 @@ static int *flag_of(enum xm_function function, const long *args)
     }
 }
 
+/* In xm_test_alone(). */
+static __thread bool alone;
+
 static int test(enum xm_function function, int profiling, struct xm_array *a, const long *args)
 {
     bool several = (function == XM_FN_MPI_Testany) || (function == XM_FN_MPI_Testsome);
     int *flag = flag_of(function, args);
 
-    xm_ops_progress();
+    if (!alone) {
+        xm_ops_progress();
+    }
     hide_transfers(a);
     if (a->hidden > 0) {
         xm_progress_all(); /* MPI sees nothing of these, and its own test might move nothing */
@@ -689,5 +694,15 @@ int xm_wait_or_test(enum xm_function function, int profiling, const long *args, 
     if (a.raises) { /* last: the handler may not return */
         xm_pmpi.Comm_call_errhandler(a.raises_on, code);
     }
+    return code;
+}
+
+int xm_test_alone(int count, MPI_Request *requests, int *flag, MPI_Status *statuses)
+{
+    const long args[] = {count, (long)requests, (long)flag, (long)statuses};
+
+    alone = true;
+    int code = xm_wait_or_test(XM_FN_MPI_Testall, 1, args, count, requests);
+    alone = false;
     return code;
 }

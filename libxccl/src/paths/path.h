@@ -65,6 +65,7 @@ struct xm_op {
     bool     symmetric;       /* all ranks are to pass a device's memory to it */
     bool     invalid;         /* MPI is to refuse an argument of this rank's */
     bool     vector;          /* one of the communicator's vector_calls */
+    bool     pairwise;        /* one of its calls of some pairs, which MPI or messages carry */
     bool     concerns_device; /* of all ranks alike */
     bool     counts_later;    /* the ranks show their counts when all have come; and have so: */
     bool     counts_shown;

@@ -311,7 +311,7 @@ def test_edges(mpi, case, ranks):
     mpi.run(ranks, f"mpi_edges cuda {case}", sim="cuda:4", timeout=60).good()
 
 
-@pytest.mark.parametrize("case", ["later", "duplicate", "crowd", "callback"])
+@pytest.mark.parametrize("case", ["later", "duplicate", "crowd", "callback", "host_refused"])
 def test_edges_of_mpi(family, case):
     """Neighbourhood collectives that MPI carries: at first, or since there are too many."""
     # With fewer ranks on a ring each MPI has its own idea of which block goes where.

@@ -389,6 +389,25 @@ static void case_alltoallw(void)
     }
 }
 
+/* On host memory as well a call that MPI refuses on one rank is none of the others. */
+static void case_refused_on_host(void)
+{
+    struct pieces p;
+
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    for (int salt = 0; salt < 9; salt++) {
+        make_pieces(&p, MT_HOST, 1, salt);
+        if ((mt_rank() == 0) && (salt == 1)) {
+            int count = p.counts[0];
+            p.counts[0] = -1;
+            mt_expect(MPI_Alltoallw(ALL(&p), MPI_COMM_WORLD) != MPI_SUCCESS, "it is not refused");
+            p.counts[0] = count;
+        }
+        MPI_Alltoallw(ALL(&p), MPI_COMM_WORLD);
+        end_pieces(&p, 1, salt, "MPI_Alltoallw");
+    }
+}
+
 /* In place MPI exchanges the blocks, between calls that are messages. */
 static void case_in_place(void)
 {
@@ -680,6 +699,7 @@ int main(int argc, char **argv)
                                                  {"refused", case_refused},
                                                  {"alltoallw", case_alltoallw},
                                                  {"callback", case_callback},
+                                                 {"host_refused", case_refused_on_host},
                                                  {"threads", case_threads},
                                                  {"in_place", case_in_place},
                                                  {NULL, NULL}};

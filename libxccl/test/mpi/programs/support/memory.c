@@ -68,16 +68,18 @@ static void *library; /* of the runtime */
 
 /* MT_POOLS: device memory is that of the runtime's pools, as of cudaMallocAsync. */
 static int (*alloc_in_order)(void **, size_t, void *);
+static int (*wait_in_order)(void *);
 
 static int alloc_of_pool(void **ptr, size_t bytes)
 {
     return alloc_in_order(ptr, bytes, NULL); /* in the order of the default stream: so at once */
 }
 
-static void take_pools(const char *name)
+static void take_pools(const char *name, const char *waits)
 {
     if (getenv("MT_POOLS") != NULL) {
         *(void **)&alloc_in_order = symbol(library, name);
+        *(void **)&wait_in_order = symbol(library, waits);
         api.alloc = alloc_of_pool;
     }
 }
@@ -94,7 +96,7 @@ static void bind_cuda(void)
     BIND(alloc, "cuMemAlloc_v2");
     BIND(free, "cuMemFree_v2");
     *(void **)&api.alloc_managed = dlsym(library, "cuMemAllocManaged");
-    take_pools("cuMemAllocAsync");
+    take_pools("cuMemAllocAsync", "cuStreamSynchronize");
 }
 
 static void bind_hip(void)
@@ -106,7 +108,7 @@ static void bind_hip(void)
     BIND(alloc, "hipMalloc");
     BIND(free, "hipFree");
     *(void **)&api.alloc_managed = dlsym(library, "hipMallocManaged");
-    take_pools("hipMallocAsync");
+    take_pools("hipMallocAsync", "hipStreamSynchronize");
 }
 
 static int hpu_alloc(void **ptr, size_t bytes)
@@ -272,6 +274,8 @@ void mt_free(enum mt_where where, void *ptr)
     if ((where == MT_HOST) || (device < 0)) {
         free(ptr);
     } else {
+        /* A copy from pageable memory may be under way, and for memory of pools nothing waits. */
+        require((wait_in_order != NULL) && (wait_in_order(NULL) != 0), "waiting for copies");
         require(api.free(ptr), "freeing device memory");
     }
 }
