@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="5c10c4a369e528b585d1b3ac43eb4593a2778032dcb386cde9ecca49e4e1e09a")
+    version("0.1.0", sha256="6c2d61ae72752ed6edb8d0798daac0980be1ca5999f422c2d6df2f5946bdd94f")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
