@@ -307,7 +307,7 @@ def test_dump_of_a_healthy_job_with_calls_on_host_memory(mpi, tmp_path):
         assert [call for call in calls if call[0]] == [(n, "MPI_Allreduce") for n in range(1, 8)]
         rest = {call for call in calls if not call[0]}
         assert dump["cause"] is None
-        assert rest == ({(None, "MPI_Alltoallw")} if dump["rank"] == 1 else set()), dump
+        assert rest == {(None, "MPI_Alltoallw")}, dump  # messages, whatever memory a rank passes
     said = subprocess.run(
         [mpi.build.stage / "bin/xccl-doctor", "--hang", tmp_path],
         capture_output=True,
