@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="6c2d61ae72752ed6edb8d0798daac0980be1ca5999f422c2d6df2f5946bdd94f")
+    version("0.1.0", sha256="2d296e2d764f2da8b9d7381b73fa21f7f6e6eacf83891a89b41a813db65a2ba4")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
