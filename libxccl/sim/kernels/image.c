@@ -27,6 +27,7 @@ static void check_number(uint32_t number)
 #define RUN(name) RUN_WITH(name, name)
 RUN(batch)
 RUN(pack)
+RUN_WITH(pack_listed, listed)
 RUN(linger)
 RUN_WITH(attend, linger)
 RUN(exchange)
@@ -80,6 +81,7 @@ static bool if_it_meets(const void *arguments)
 static const struct xs_kernel local[] = {
     {"xk_batch", sizeof(struct xk_batch), run_batch, false, NULL},
     {"xk_pack", sizeof(struct xk_pack), run_pack, false, NULL},
+    {"xk_pack_listed", sizeof(struct xk_listed), run_pack_listed, false, NULL},
     {"xk_linger", sizeof(struct xk_linger), run_linger, true, always},
     {"xk_await", sizeof(struct xk_await), run_await, false, always},
     {NULL, 0, NULL, false, NULL},

@@ -30,7 +30,7 @@ struct xm_block xm_block_at(const struct xm_call *call, const struct xm_buffer *
 struct xm_run xm_block_run(const struct xm_block *block, size_t i)
 {
     const struct xm_flat *flat = block->layout->flat;
-    struct xm_run         run = flat->runs.run[i];
+    struct xm_run         run = xm_runs_at(&flat->runs, i);
 
     /* There is always a level left for that. */
     xm_run_repeat(&run, (size_t)block->count, (ptrdiff_t)block->layout->extent, flat->runs.size,

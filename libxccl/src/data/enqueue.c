@@ -8,12 +8,15 @@
 #include "base/log.h"
 #include "data/flatten.h"
 #include "data/kernels.h"
+#include "data/lists.h"
 
 /*
  * More calls than this for a block: then it is worth looking for a way with fewer, at so many bytes
  * in the time of a call.
  */
 enum { FEW_CALLS = 64, LOOK_BYTES = 4096 };
+/* More runs than this are not written for a call. */
+enum { MOST_RUNS = 1 << 16 };
 /* Rows of so many bytes and more a copy engine moves as fast as a kernel. */
 enum { WIDE_ROW = 1024 };
 
@@ -207,7 +210,8 @@ static struct xk_run *room_for_runs(const struct xm_copier *c, size_t count)
 {
     void *room = NULL;
 
-    if ((c->scratch->count + 3 > XM_SCRATCH_MAX) || /* others want some too */
+    if ((count > MOST_RUNS) ||
+        (c->scratch->count + 3 > XM_SCRATCH_MAX) || /* others want some too */
         (xm_scratch_take(c->scratch, XM_POOL_HOST, count * sizeof(struct xk_run), &room) !=
          xcclSuccess) ||
         !c->dev->mem_reachable(room)) {
@@ -224,9 +228,55 @@ static struct xk_pack pack_of(const struct xm_lane *lane, const struct xm_block 
                             .count = (uint32_t)block->layout->flat->runs.count};
 }
 
+typedef bool find_list_fn(const struct xm_copier *copier, const struct xm_flat *flat,
+                          struct xk_listed *what);
+
+/*
+ * What moves the first `bytes` bytes of a block whose type has too many runs for a launch. NULL: no
+ * kernel does.
+ */
+static struct xm_kernels *describe_listed(const struct visit *v, const struct xm_block *block,
+                                          size_t bytes, find_list_fn *find_list,
+                                          struct xk_listed *what)
+{
+    const struct xm_lane *lane = v->lane;
+    const struct xm_flat *flat = block->layout->flat;
+    struct xm_kernels    *k = xm_is_listed(flat) ? kernels_for(lane) : NULL;
+    uintptr_t             other = (uintptr_t)lane->other + v->packed;
+
+    if (lane->span) { /* as the buffer, and as far from its lowest byte */
+        other = (uintptr_t)lane->other + (uintptr_t)(block->offset - lane->buffer->low);
+    }
+    *what = (struct xk_listed){.memory = (uintptr_t)lane->buffer->buf + (uintptr_t)block->offset,
+                               .packed = other,
+                               .total = bytes,
+                               .extent = (int64_t)block->layout->extent,
+                               .out = lane->out,
+                               .span = lane->span};
+    if ((k == NULL) || !find_list(lane->copier, flat, what)) {
+        return NULL;
+    }
+    uint64_t bits = what->unit | what->memory | what->packed | bytes;
+    bits |= (bytes > what->size) ? what->size | (uint64_t)what->extent : 0;
+    what->unit = (uint32_t)(bits & -bits);
+    return k;
+}
+
+/* Likewise false: what takes its runs one by one is next. */
+static bool enqueue_listed(const struct visit *v, const struct xm_block *block, size_t bytes)
+{
+    struct xk_listed   what;
+    struct xm_kernels *k = describe_listed(v, block, bytes, xm_list_find, &what);
+
+    return (k != NULL) && (xm_kernel_pack_listed(k, &what, v->lane->copier->stream) == xcclSuccess);
+}
+
 /* False: not by a kernel, and nothing is enqueued. */
 static bool enqueue_kernel(const struct visit *v, const struct xm_block *block)
 {
+    if (enqueue_listed(v, block, (size_t)(block->count * block->layout->size))) {
+        return true;
+    }
     const struct xm_lane *lane = v->lane;
     struct xm_kernels    *k = worth_a_kernel(block) ? kernels_for(lane) : NULL;
     struct xk_pack        what = pack_of(lane, block);
@@ -262,8 +312,17 @@ static xcclResult_t enqueue_runs(struct visit *v, const struct xm_block *block)
 
 static struct xm_cost cost_of_runs(const struct xm_lane *lane, const struct xm_block *block)
 {
-    struct xm_cost cost = {.kernel = worth_a_kernel(block) && (kernels_for(lane) != NULL)};
+    struct xm_cost        cost = {.kernel = worth_a_kernel(block) && (kernels_for(lane) != NULL)};
+    const struct xm_flat *flat = block->layout->flat;
 
+    if (cost.kernel && xm_is_listed(flat)) { /* at once: there may be millions of runs */
+        cost.calls = 1;
+        cost.rows = flat->stretches * (size_t)block->count;
+        return cost;
+    }
+    if (flat->runs.count > MOST_RUNS) {
+        return (struct xm_cost){flat->runs.count, flat->stretches, false};
+    }
     for (size_t i = 0; i < block->layout->flat->runs.count; i++) {
         struct xm_run run = xm_block_run(block, i);
         cost.calls += calls_of(&run);
@@ -284,11 +343,11 @@ static void mark_runs(const struct xm_layout *layout, char *mask)
     size_t                packed;
 
     for (size_t i = 0; i < flat->runs.count; i++) {
-        const struct xm_run *run = &flat->runs.run[i];
-        size_t               stretches = xm_run_stretches(run);
+        struct xm_run run = xm_runs_at(&flat->runs, i);
+        size_t        stretches = xm_run_stretches(&run);
         for (size_t n = 0; n < stretches; n++) {
-            xm_run_at(run, n, &offset, &packed);
-            memset(mask + (offset - layout->true_lb), 0xff, run->bytes);
+            xm_run_at(&run, n, &offset, &packed);
+            memset(mask + (offset - layout->true_lb), 0xff, run.bytes);
         }
     }
 }
@@ -447,6 +506,17 @@ xcclResult_t xm_enqueue(const struct xm_lane *lane)
     return (res != xcclSuccess) ? res : last;
 }
 
+static bool move_listed_quickly(const struct xm_lane *lane, const struct xm_block *block,
+                                bool elsewhere)
+{
+    struct visit       v = {.lane = lane};
+    struct xk_listed   what;
+    struct xm_kernels *k =
+        describe_listed(&v, block, (size_t)lane->buffer->bytes, xm_list_there, &what);
+
+    return (k != NULL) && xm_quick_pack_listed(k, &what, elsewhere);
+}
+
 bool xm_move_quickly(const struct xm_lane *lane, bool elsewhere)
 {
     const struct xm_buffer *b = lane->buffer;
@@ -455,9 +525,11 @@ bool xm_move_quickly(const struct xm_lane *lane, bool elsewhere)
         return false;
     }
     struct xm_block block = xm_block_at(lane->copier->call, b, 0);
-    if (is_empty(&block) || block.layout->plain || (block.layout->flat == NULL) ||
-        (block.layout->flat->runs.count > XK_FEW_RUNS)) {
+    if (is_empty(&block) || block.layout->plain || (block.layout->flat == NULL)) {
         return false;
+    }
+    if (block.layout->flat->runs.count > XK_FEW_RUNS) {
+        return move_listed_quickly(lane, &block, elsewhere);
     }
     struct xm_kernels *k = kernels_for(lane);
     if (k == NULL) {
@@ -473,19 +545,24 @@ bool xm_move_quickly(const struct xm_lane *lane, bool elsewhere)
 xcclResult_t xm_enqueue_head(const struct xm_lane *lane, size_t bytes)
 {
     const struct xm_flat *flat = lane->buffer->layout.flat;
+    struct xm_block       block = xm_block_at(lane->copier->call, lane->buffer, 0);
+    struct visit          first = {.lane = lane};
     xcclResult_t          res = xcclSuccess;
     ptrdiff_t             offset;
     size_t                packed;
 
+    if (enqueue_listed(&first, &block, bytes)) {
+        return res;
+    }
+
     for (size_t i = 0; i < flat->runs.count; i++) {
-        const struct xm_run *run = &flat->runs.run[i];
-        size_t               stretches = xm_run_stretches(run);
+        struct xm_run run = xm_runs_at(&flat->runs, i);
+        size_t        stretches = xm_run_stretches(&run);
         for (size_t n = 0; (n < stretches) && (res == xcclSuccess); n++) {
-            xm_run_at(run, n, &offset, &packed);
+            xm_run_at(&run, n, &offset, &packed);
             if (packed < bytes) {
                 size_t left = bytes - packed;
-                res =
-                    copy_rows(lane, offset, packed, (left < run->bytes) ? left : run->bytes, NULL);
+                res = copy_rows(lane, offset, packed, (left < run.bytes) ? left : run.bytes, NULL);
             }
         }
     }

@@ -43,9 +43,9 @@ xcclResult_t xm_enqueue_head(const struct xm_lane *lane, size_t bytes);
 
 /*
  * The same as xm_enqueue(), but by the kernel that lingers on the device, and waited for. False:
- * nothing was done; it is for few stretches with holes between them. The program's own work on the
- * memory is over. elsewhere: others than this device are to see what is written. Where it goes to
- * the buffer, that is xm_ordered().
+ * nothing was done; it is for data with holes, of a type with few runs or with a list. The
+ * program's own work on the memory is over. elsewhere: others than this device are to see what is
+ * written. Where it goes to the buffer, that is xm_ordered().
  */
 bool xm_move_quickly(const struct xm_lane *lane, bool elsewhere);
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/lists.h"
 #include "data/types.h"
 
 /* Types within types. */
@@ -222,7 +223,7 @@ static bool add_blocks(struct xm_runs *runs, const struct part *inner, MPI_Count
                        const MPI_Count *lengths, bool one_length, const MPI_Count *displs,
                        MPI_Aint unit)
 {
-    struct xm_runs spare = {.run = NULL};
+    struct xm_runs spare = {.kept = NULL};
     bool           good = true;
 
     for (MPI_Count i = 0; good && (i < blocks); i++) {
@@ -241,7 +242,7 @@ static bool add_subarray(struct xm_runs *runs, const struct part *inner, const s
     const MPI_Count *subsizes = sizes + dims, *starts = subsizes + dims;
     bool             c_order = (c->number[large ? 1 : 1 + 3 * dims] == MPI_ORDER_C);
     MPI_Aint         stride = inner->extent, offset = 0;
-    struct xm_runs   all = {.run = NULL};
+    struct xm_runs   all = {.kept = NULL};
     bool             good = xm_runs_copy(&all, &inner->runs);
 
     for (MPI_Count i = 0; good && (i < dims); i++) {
@@ -261,7 +262,7 @@ static bool add_struct(const struct large *large, const struct contents *c, int 
 {
     MPI_Count      blocks = c->number[0];
     struct part    inner = {.extent = 0};
-    struct xm_runs spare = {.run = NULL};
+    struct xm_runs spare = {.kept = NULL};
     MPI_Datatype   taken = XM_HANDLE(MPI_DATATYPE_NULL);
     bool           good = true;
 
@@ -395,8 +396,11 @@ static bool find_head(struct xm_flat *flat)
 {
     flat->head = malloc(XM_HEAD_BYTES * sizeof(*flat->head));
     for (size_t i = 0; (flat->head != NULL) && (i < flat->runs.count); i++) {
-        const struct xm_run *run = &flat->runs.run[i];
-        add_head(flat, run, run->levels, run->offset, run->packed);
+        if (flat->runs.kept[i].packed >= XM_HEAD_BYTES) {
+            continue;
+        }
+        struct xm_run run = xm_runs_at(&flat->runs, i);
+        add_head(flat, &run, run.levels, run.offset, run.packed);
     }
     return flat->head != NULL;
 }
@@ -422,6 +426,7 @@ static struct xm_flat *make(MPI_Datatype type)
     flat->usable = flat->usable && find_head(flat);
     if (flat->usable) {
         flat->disjoint = xm_runs_disjoint(&flat->runs);
+        flat->stretches = xm_runs_stretches(&flat->runs);
     } else {
         xm_runs_free(&flat->runs);
     }
@@ -447,6 +452,7 @@ void xm_flat_put(const struct xm_flat *flat)
     struct xm_flat *mine = (struct xm_flat *)(uintptr_t)flat;
 
     if ((mine != NULL) && (__atomic_sub_fetch(&mine->users, 1, __ATOMIC_ACQ_REL) == 0)) {
+        xm_lists_free(mine->lists);
         xm_runs_free(&mine->runs);
         free(mine->head);
         free(mine);

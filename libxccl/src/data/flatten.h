@@ -13,6 +13,8 @@ struct xm_piece {
     size_t    packed, bytes;
 };
 
+struct xm_list;
+
 /* One element of a type. Belongs to all that hold it, and stays when the type is freed. */
 struct xm_flat {
     int            users; /* atomic */
@@ -21,9 +23,12 @@ struct xm_flat {
     bool           disjoint;  /* certainly no byte twice: the order of writing does not matter */
     ptrdiff_t      low, high; /* of the bytes of data */
     struct xm_runs runs;
+    size_t         stretches; /* in all runs */
 
     struct xm_piece *head;
     size_t           pieces;
+
+    struct xm_list *lists; /* on devices: data/lists.h */
 };
 
 /*

@@ -25,7 +25,7 @@ struct xm_kernels {
     bool                        shares; /* other processes' kernels run beside ours */
     bool                        early;  /* xk_enqueued may be launched early */
     unsigned                    room;   /* blocks, where they do; or 0 */
-    void                       *copies, *pack, *linger, *await;
+    void                       *copies, *pack, *listed, *linger, *await;
     void                       *attend, *exchange, *brief, *mapped, *rounds, *enqueued;
     xcclStream_t                streams[XM_KERNEL_STREAMS];
     struct xm_kernel_shared    *shared;

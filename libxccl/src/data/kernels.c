@@ -16,7 +16,7 @@ enum { MAX_DEVICES = 64 };
 /* Each of them holds a multiprocessor while it lingers: many are at most a quarter of a device. */
 enum { FEW_BLOCKS = 4, MANY_BLOCKS = 32, COPY_BLOCKS = 16, SHARE = 4 };
 /* Enough for a GPU of today. */
-enum { PACK_BLOCKS = 512, PACK_UNITS = 256 };
+enum { PACK_BLOCKS = 512, PACK_UNITS = 256, LISTED_BLOCKS = 4096 };
 
 /* Device memory of the counters of copies, of the relays, and of xk_enqueued's first launch. */
 #define DEVICE_BYTES                                                                               \
@@ -101,6 +101,7 @@ static xcclResult_t load_local_functions(struct xm_kernels *k)
 {
     const struct function  functions[] = {{&k->copies, "xk_batch"},
                                           {&k->pack, "xk_pack"},
+                                          {&k->listed, "xk_pack_listed"},
                                           {&k->linger, "xk_linger"},
                                           {&k->await, "xk_await"}};
     const struct xk_image *image = NULL;
@@ -163,13 +164,17 @@ static xcclResult_t load_memory(struct xm_kernels *k)
  */
 static xcclResult_t launch_local_once(struct xm_kernels *k)
 {
-    const unsigned  one[2] = {1, 1};
-    struct xk_batch copies = {{{.finished = k->finished, .done = k->shared->idle, .blocks = 1}}};
-    struct xk_pack  pack = {.count = 0};
+    const unsigned   one[2] = {1, 1};
+    struct xk_batch  copies = {{{.finished = k->finished, .done = k->shared->idle, .blocks = 1}}};
+    struct xk_pack   pack = {.count = 0};
+    struct xk_listed listed = {.unit = 1};
 
     xcclResult_t res = k->dev->launch(k->copies, one, XM_KERNEL_THREADS, &copies, k->streams[0]);
     if (res == xcclSuccess) {
         res = k->dev->launch(k->pack, one, PACK_UNITS, &pack, k->streams[0]);
+    }
+    if (res == xcclSuccess) {
+        res = k->dev->launch(k->listed, one, PACK_UNITS, &listed, k->streams[0]);
     }
     if (res == xcclSuccess) {
         res = xm_kernel_await(k, k->shared->idle, 0, k->streams[0]);
@@ -560,6 +565,15 @@ xcclResult_t xm_kernel_pack(struct xm_kernels *k, const struct xk_pack *what, xc
     return k->dev->launch(k->pack, grid, PACK_UNITS, what, stream);
 }
 
+xcclResult_t xm_kernel_pack_listed(struct xm_kernels *k, const struct xk_listed *what,
+                                   xcclStream_t stream)
+{
+    unsigned long long blocks = (what->total / what->unit + PACK_UNITS - 1) / PACK_UNITS;
+    const unsigned     grid[2] = {(unsigned)((blocks < LISTED_BLOCKS) ? blocks : LISTED_BLOCKS), 1};
+
+    return k->dev->launch(k->listed, grid, PACK_UNITS, what, stream);
+}
+
 bool xm_quick_copy(struct xm_kernels *k, enum xm_quick way, void *to, const void *from,
                    size_t bytes)
 {
@@ -584,6 +598,12 @@ bool xm_quick_pack(struct xm_kernels *k, const struct xk_pack *what, bool elsewh
     }
     return (what->runs == NULL) && (units <= XM_QUICK_UNITS) &&
            xm_linger_pack(&k->lingering, what, elsewhere);
+}
+
+bool xm_quick_pack_listed(struct xm_kernels *k, const struct xk_listed *what, bool elsewhere)
+{
+    return (what->total / what->unit <= XM_QUICK_UNITS) &&
+           xm_linger_pack_listed(&k->lingering, what, elsewhere);
 }
 
 /* What is still being loaded is left to the end of the process, with all that it uses. */

@@ -98,6 +98,8 @@ struct xm_lingering *xm_kernels_attendant(struct xm_kernels *k);
 
 /* Enqueue it; with the device entered. */
 xcclResult_t xm_kernel_pack(struct xm_kernels *k, const struct xk_pack *what, xcclStream_t stream);
+xcclResult_t xm_kernel_pack_listed(struct xm_kernels *k, const struct xk_listed *what,
+                                   xcclStream_t stream);
 
 /*
  * To host memory, from there to the device's own memory, and from another device to that. Copies of
@@ -119,11 +121,13 @@ bool xm_quick_copy(struct xm_kernels *k, enum xm_quick way, void *to, const void
 bool xm_kernels_linger(struct xm_kernels *k);
 
 /*
- * The same for what xm_kernel_pack() does by its few runs, which move at most so many units.
- * elsewhere: others than this device are to see what was written.
+ * The same for what xm_kernel_pack() does by its few runs, and for what xm_kernel_pack_listed()
+ * does, of at most so many units: more go in less time by several blocks of a launch, which the
+ * host does not wait for. elsewhere: others than this device are to see what was written.
  */
 enum { XM_QUICK_UNITS = 4096 };
 bool xm_quick_pack(struct xm_kernels *k, const struct xk_pack *what, bool elsewhere);
+bool xm_quick_pack_listed(struct xm_kernels *k, const struct xk_listed *what, bool elsewhere);
 
 /* In MPI_Finalize, when nothing is under way any more. */
 void xm_kernels_finalize(void);

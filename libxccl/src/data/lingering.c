@@ -173,10 +173,11 @@ static enum xk_copies form_of(enum xm_quick way, uint32_t bytes)
 
 /* What is asked of the kernel, and waited for. */
 struct copy {
-    uint32_t              values[XK_ALL_WORDS];
-    char                 *told_to; /* NULL, or where bytes of the answers go: */
-    uint32_t              bytes;
-    const struct xk_pack *runs; /* NULL: it is none of those */
+    uint32_t                values[XK_ALL_WORDS];
+    char                   *told_to; /* NULL, or where bytes of the answers go: */
+    uint32_t                bytes;
+    const struct xk_pack   *runs; /* NULL: it is none of those */
+    const struct xk_listed *list; /* likewise */
 };
 
 static uint32_t blocks_for(const struct xm_lingering *l, enum xm_quick way, uint32_t bytes)
@@ -245,6 +246,17 @@ static void describe_runs(const struct xm_lingering *l, const struct xk_pack *wh
                        .runs = what};
 }
 
+static void describe_list(const struct xm_lingering *l, const struct xk_listed *what,
+                          bool elsewhere, struct copy *c)
+{
+    uint64_t list = (uint64_t)(uintptr_t)&l->post->listed;
+
+    *c = (struct copy){.values = {[XK_HOW] = xk_how(XK_COPIES, 0, 1, elsewhere, XK_BY_LIST),
+                                  [XK_RANKS_LOW] = (uint32_t)list,
+                                  [XK_RANKS_HIGH] = (uint32_t)(list >> 32)},
+                       .list = what};
+}
+
 /* Bytes of an answer that have not come yet; those that have are in their place. */
 static uint32_t read_told(const struct xm_lingering *l, char *to, uint32_t done, uint32_t bytes)
 {
@@ -282,6 +294,8 @@ static bool ask(struct xm_lingering *l, const struct copy *c)
 
     if (c->runs != NULL) { /* the command says that they are there */
         memcpy(l->post->runs, c->runs->few, c->runs->count * sizeof(l->post->runs[0]));
+    } else if (c->list != NULL) {
+        l->post->listed = *c->list;
     }
     tell(l, c->values);
     for (unsigned spins = 0;; spins++) {
@@ -375,6 +389,14 @@ bool xm_linger_pack(struct xm_lingering *l, const struct xk_pack *what, bool els
     struct copy c;
 
     describe_runs(l, what, elsewhere, &c);
+    return carry_out(l, &c);
+}
+
+bool xm_linger_pack_listed(struct xm_lingering *l, const struct xk_listed *what, bool elsewhere)
+{
+    struct copy c;
+
+    describe_list(l, what, elsewhere, &c);
     return carry_out(l, &c);
 }
 

@@ -25,7 +25,8 @@
 struct xm_post {
     struct xk_command command __attribute__((aligned(64)));
     struct xk_answers answers __attribute__((aligned(64)));
-    struct xk_run     runs[XK_FEW_RUNS] __attribute__((aligned(64))); /* of the command */
+    struct xk_run     runs[XK_FEW_RUNS] __attribute__((aligned(64))); /* of the command, */
+    struct xk_listed  listed __attribute__((aligned(64)));            /* or its list */
 };
 
 struct xm_lingering {
@@ -68,8 +69,9 @@ bool xm_linger_copy(struct xm_lingering *l, enum xm_quick way, void *to, const v
 bool xm_linger_is_there(struct xm_lingering *l);
 /* Several that are not to leave the device, at most XK_MAX_RANKS, of XM_QUICK_WIDE_BYTES in all. */
 bool xm_linger_copies(struct xm_lingering *l, const struct xk_copy *copies, unsigned count);
-/* As xm_quick_pack(). */
+/* As xm_quick_pack() and xm_quick_pack_listed(). */
 bool xm_linger_pack(struct xm_lingering *l, const struct xk_pack *what, bool elsewhere);
+bool xm_linger_pack_listed(struct xm_lingering *l, const struct xk_listed *what, bool elsewhere);
 
 /*
  * Have a command carried out, and go on: the kernel is told, or is launched with it if the last

@@ -8,10 +8,30 @@
 /* Stretches that are looked at one by one to see whether they overlap. */
 enum { MOST_LOOKED_AT = 1 << 16 };
 
+/*
+ * Of more runs than these, two stretches alike do not make a level yet, but three at one distance
+ * do: an irregular type has many that are alike, and levels would only take room.
+ */
+enum { FEW_RUNS = 16 };
+
+struct xm_levels {
+    int             count;
+    struct xm_level level[XM_LEVELS];
+};
+
+static void drop_behind(struct xm_runs *runs, size_t count)
+{
+    for (size_t i = count; i < runs->count; i++) {
+        free(runs->kept[i].levels);
+    }
+    runs->count = count;
+}
+
 void xm_runs_free(struct xm_runs *runs)
 {
-    free(runs->run);
-    *runs = (struct xm_runs){.run = NULL};
+    drop_behind(runs, 0);
+    free(runs->kept);
+    *runs = (struct xm_runs){.kept = NULL};
 }
 
 static bool grow(struct xm_runs *runs, size_t count)
@@ -27,26 +47,74 @@ static bool grow(struct xm_runs *runs, size_t count)
     while (room < count) {
         room *= 2;
     }
-    struct xm_run *run = realloc(runs->run, room * sizeof(*run));
-    if (run == NULL) {
+    struct xm_kept_run *kept = realloc(runs->kept, room * sizeof(*kept));
+    if (kept == NULL) {
         return false;
     }
-    runs->run = run;
+    runs->kept = kept;
     runs->room = room;
     return true;
 }
 
+/* Without clearing what is not used: this is done for each of millions. */
+static void get(const struct xm_runs *runs, size_t i, struct xm_run *run)
+{
+    const struct xm_kept_run *kept = &runs->kept[i];
+
+    run->offset = kept->offset;
+    run->packed = kept->packed;
+    run->bytes = kept->bytes;
+    run->levels = (kept->levels != NULL) ? kept->levels->count : 0;
+    if (run->levels > 0) {
+        memcpy(run->level, kept->levels->level, (size_t)run->levels * sizeof(run->level[0]));
+    }
+}
+
+/* In the place of one that is there, or behind the last, where there is room. */
+static bool put(struct xm_runs *runs, size_t i, const struct xm_run *run)
+{
+    struct xm_kept_run *kept = &runs->kept[i];
+    struct xm_levels   *levels = (i < runs->count) ? kept->levels : NULL;
+
+    if ((run->levels > 0) && (levels == NULL)) {
+        levels = malloc(sizeof(*levels));
+        if (levels == NULL) {
+            return false;
+        }
+    } else if (run->levels == 0) {
+        free(levels);
+        levels = NULL;
+    }
+    *kept = (struct xm_kept_run){run->offset, run->packed, run->bytes, levels};
+    if (levels != NULL) {
+        levels->count = run->levels;
+        memcpy(levels->level, run->level, (size_t)run->levels * sizeof(run->level[0]));
+    }
+    runs->count += (i == runs->count);
+    return true;
+}
+
+struct xm_run xm_runs_at(const struct xm_runs *runs, size_t i)
+{
+    struct xm_run run;
+
+    memset(&run, 0, sizeof(run));
+    get(runs, i, &run);
+    return run;
+}
+
 bool xm_runs_copy(struct xm_runs *to, const struct xm_runs *from)
 {
-    if (!grow(to, from->count)) {
-        return false;
+    struct xm_run run;
+    bool          good = grow(to, from->count);
+
+    drop_behind(to, 0);
+    for (size_t i = 0; good && (i < from->count); i++) {
+        get(from, i, &run);
+        good = put(to, i, &run);
     }
-    if (from->count > 0) {
-        memcpy(to->run, from->run, from->count * sizeof(*from->run));
-    }
-    to->count = from->count;
     to->size = from->size;
-    return true;
+    return good;
 }
 
 /* Does `next` lie `times` such steps behind `first`? */
@@ -80,8 +148,8 @@ static bool continues(const struct xm_run *a, const struct xm_run *b)
            follows(a, b, &a->level[top], a->level[top].count);
 }
 
-/* Make b a part of a, or return false. */
-static bool join(struct xm_run *a, const struct xm_run *b)
+/* Make b a part of a, or return false. pairs: two alike make a level, whatever their distance. */
+static bool join(struct xm_run *a, const struct xm_run *b, bool pairs)
 {
     struct xm_level *top = &a->level[a->levels - ((a->levels > 0) ? 1 : 0)];
 
@@ -102,9 +170,28 @@ static bool join(struct xm_run *a, const struct xm_run *b)
         top->count++;
         return true;
     }
-    /* Two alike make a level, whatever their distance. */
-    return (a->levels == b->levels) && same_levels(a, b, b->levels) && (b->packed > a->packed) &&
+    return pairs && (a->levels == b->levels) && same_levels(a, b, b->levels) &&
+           (b->packed > a->packed) &&
            xm_run_repeat(a, 2, b->offset - a->offset, b->packed - a->packed, XM_LEVELS - 1);
+}
+
+/* Do the last two stretches and the next one lie at one distance? Then they become one run. */
+static bool join_three(struct xm_runs *runs, const struct xm_run *next)
+{
+    size_t                    last = runs->count - 1;
+    const struct xm_kept_run *a = &runs->kept[last - 1], *b = &runs->kept[last];
+    struct xm_run             run = {.offset = a->offset, .packed = a->packed, .bytes = a->bytes};
+    bool same = (a->bytes == next->bytes) && (b->bytes == next->bytes) && (a->levels == NULL) &&
+                (b->levels == NULL) && (b->packed > a->packed) &&
+                (next->offset - b->offset == b->offset - a->offset) &&
+                (next->packed - b->packed == b->packed - a->packed);
+
+    if (!same ||
+        !xm_run_repeat(&run, 3, b->offset - a->offset, b->packed - a->packed, XM_LEVELS - 1)) {
+        return false;
+    }
+    drop_behind(runs, last);
+    return put(runs, last - 1, &run);
 }
 
 bool xm_run_repeat(struct xm_run *run, size_t count, ptrdiff_t stride, size_t packed, int limit)
@@ -130,30 +217,61 @@ bool xm_run_repeat(struct xm_run *run, size_t count, ptrdiff_t stride, size_t pa
     return true;
 }
 
-bool xm_runs_append(struct xm_runs *runs, const struct xm_runs *more, ptrdiff_t offset)
+/* Of many: the way of the millions. */
+static bool append_stretch(struct xm_runs *runs, ptrdiff_t offset, size_t bytes)
 {
-    size_t before = runs->count;
+    struct xm_kept_run *last = &runs->kept[runs->count - 1];
+    struct xm_run       next = {.offset = offset, .packed = runs->size, .bytes = bytes};
 
-    for (size_t i = 0; i < more->count; i++) {
-        struct xm_run next = more->run[i];
-        next.offset += offset;
-        next.packed += runs->size;
-        /* The last time it was appended, its place was this. */
-        if ((before >= more->count) && join(&runs->run[before - more->count + i], &next)) {
-            continue;
-        }
+    if ((offset == last->offset + (ptrdiff_t)last->bytes) &&
+        (runs->size == last->packed + last->bytes)) {
+        last->bytes += bytes;
+    } else if (!join_three(runs, &next)) {
         if (!grow(runs, runs->count + 1)) {
             return false;
         }
-        runs->run[runs->count++] = next;
+        runs->kept[runs->count++] =
+            (struct xm_kept_run){next.offset, next.packed, next.bytes, NULL};
+    }
+    return !__builtin_add_overflow(runs->size, bytes, &runs->size);
+}
+
+bool xm_runs_append(struct xm_runs *runs, const struct xm_runs *more, ptrdiff_t offset)
+{
+    size_t        before = runs->count;
+    bool          stretch = (more->count == 1) && (more->kept[0].levels == NULL);
+    bool          pairs = !stretch || (before <= FEW_RUNS);
+    struct xm_run last, next;
+
+    if (!pairs && (runs->kept[before - 1].levels == NULL)) {
+        return append_stretch(runs, more->kept[0].offset + offset, more->kept[0].bytes);
+    }
+    for (size_t i = 0; i < more->count; i++) {
+        get(more, i, &next);
+        next.offset += offset;
+        next.packed += runs->size;
+        /* The last time it was appended, its place was this. */
+        if (before >= more->count) {
+            size_t at = before - more->count + i;
+            get(runs, at, &last);
+            if (join(&last, &next, pairs)) {
+                if (!put(runs, at, &last)) {
+                    return false;
+                }
+                continue;
+            }
+        }
+        if (!grow(runs, runs->count + 1) || !put(runs, runs->count, &next)) {
+            return false;
+        }
     }
     return !__builtin_add_overflow(runs->size, more->size, &runs->size);
 }
 
 bool xm_runs_add(struct xm_runs *runs, ptrdiff_t offset, size_t bytes)
 {
-    struct xm_run  run = {.bytes = bytes};
-    struct xm_runs one = {.run = &run, .count = 1, .room = 1, .size = bytes};
+    struct xm_kept_run run = {.bytes = bytes};
+    struct xm_runs     one = {.kept = &run, .count = 1, .room = 1, .size = bytes};
 
     return (bytes == 0) || xm_runs_append(runs, &one, offset);
 }
@@ -161,7 +279,7 @@ bool xm_runs_add(struct xm_runs *runs, ptrdiff_t offset, size_t bytes)
 /* Where the levels do not suffice: one after the other. */
 static bool repeat_singly(struct xm_runs *runs, size_t count, ptrdiff_t stride)
 {
-    struct xm_runs one = {.run = NULL};
+    struct xm_runs one = {.kept = NULL};
     bool           fine = (count <= XM_MAX_RUNS) && xm_runs_copy(&one, runs);
 
     for (size_t i = 1; fine && (i < count); i++) {
@@ -173,42 +291,72 @@ static bool repeat_singly(struct xm_runs *runs, size_t count, ptrdiff_t stride)
 
 bool xm_runs_repeat(struct xm_runs *runs, size_t count, ptrdiff_t stride)
 {
-    bool fits = true;
+    bool          fits = true;
+    struct xm_run run;
 
     if ((count == 0) || (runs->count == 0)) {
-        runs->count = runs->size = 0;
+        drop_behind(runs, 0);
+        runs->size = 0;
         return true;
     }
     if (count == 1) {
         return true;
     }
     for (size_t i = 0; fits && (i < runs->count); i++) {
-        struct xm_run trial = runs->run[i];
-        fits = xm_run_repeat(&trial, count, stride, runs->size, XM_LEVELS - 1);
+        get(runs, i, &run);
+        fits = xm_run_repeat(&run, count, stride, runs->size, XM_LEVELS - 1);
     }
     if (!fits) {
         return repeat_singly(runs, count, stride);
     }
     for (size_t i = 0; i < runs->count; i++) {
-        xm_run_repeat(&runs->run[i], count, stride, runs->size, XM_LEVELS - 1);
+        get(runs, i, &run);
+        xm_run_repeat(&run, count, stride, runs->size, XM_LEVELS - 1);
+        if (!put(runs, i, &run)) {
+            return false;
+        }
     }
     return !__builtin_mul_overflow(runs->size, count, &runs->size);
 }
 
+/* Make a run part of the one before it. many: see FEW_RUNS. */
+static bool absorb(struct xm_runs *runs, size_t before, size_t i, bool many)
+{
+    struct xm_kept_run       *a = &runs->kept[before];
+    const struct xm_kept_run *b = &runs->kept[i];
+    struct xm_run             last, next;
+
+    if (many && (a->levels == NULL) && (b->levels == NULL)) {
+        bool side_by_side =
+            (b->offset == a->offset + (ptrdiff_t)a->bytes) && (b->packed == a->packed + a->bytes);
+        a->bytes += side_by_side ? b->bytes : 0;
+        return side_by_side;
+    }
+    get(runs, before, &last);
+    get(runs, i, &next);
+    return join(&last, &next, !many || (b->levels != NULL)) && put(runs, before, &last);
+}
+
 void xm_runs_compact(struct xm_runs *runs)
 {
-    size_t before;
+    size_t before, kept;
 
     do { /* what was joined may join again, a level higher */
         before = runs->count;
-        size_t kept = 0;
+        kept = 0;
         for (size_t i = 0; i < before; i++) {
-            if ((kept == 0) || !join(&runs->run[kept - 1], &runs->run[i])) {
-                runs->run[kept++] = runs->run[i];
+            if ((kept > 0) && absorb(runs, kept - 1, i, before > FEW_RUNS)) {
+                continue;
             }
+            if (kept < i) {
+                struct xm_kept_run moved = runs->kept[kept];
+                runs->kept[kept] = runs->kept[i];
+                runs->kept[i] = moved; /* and its levels go with those behind */
+            }
+            kept++;
         }
-        runs->count = kept;
-    } while (runs->count < before);
+        drop_behind(runs, kept);
+    } while (kept < before);
 }
 
 static void bounds_of(const struct xm_run *run, ptrdiff_t *low_p, ptrdiff_t *high_p)
@@ -221,13 +369,27 @@ static void bounds_of(const struct xm_run *run, ptrdiff_t *low_p, ptrdiff_t *hig
     }
 }
 
+static void bounds_at(const struct xm_runs *runs, size_t i, ptrdiff_t *low_p, ptrdiff_t *high_p)
+{
+    const struct xm_kept_run *kept = &runs->kept[i];
+    struct xm_run             run;
+
+    if (kept->levels == NULL) {
+        *low_p = kept->offset;
+        *high_p = kept->offset + (ptrdiff_t)kept->bytes;
+        return;
+    }
+    get(runs, i, &run);
+    bounds_of(&run, low_p, high_p);
+}
+
 void xm_runs_bounds(const struct xm_runs *runs, ptrdiff_t *low_p, ptrdiff_t *high_p)
 {
     ptrdiff_t low, high;
 
     *low_p = *high_p = 0;
     for (size_t i = 0; i < runs->count; i++) {
-        bounds_of(&runs->run[i], &low, &high);
+        bounds_at(runs, i, &low, &high);
         *low_p = ((i == 0) || (low < *low_p)) ? low : *low_p;
         *high_p = ((i == 0) || (high > *high_p)) ? high : *high_p;
     }
@@ -272,6 +434,24 @@ size_t xm_run_stretches(const struct xm_run *run)
     return number;
 }
 
+size_t xm_runs_stretches(const struct xm_runs *runs)
+{
+    size_t        number = 0;
+    struct xm_run run;
+
+    for (size_t i = 0; i < runs->count; i++) {
+        size_t more = 1;
+        if (runs->kept[i].levels != NULL) {
+            get(runs, i, &run);
+            more = xm_run_stretches(&run);
+        }
+        if (__builtin_add_overflow(number, more, &number)) {
+            return SIZE_MAX;
+        }
+    }
+    return number;
+}
+
 void xm_run_at(const struct xm_run *run, size_t i, ptrdiff_t *offset_p, size_t *packed_p)
 {
     *offset_p = run->offset;
@@ -295,9 +475,21 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+static bool are_sorted(const struct interval *all, size_t count)
+{
+    size_t i = 1;
+
+    while ((i < count) && (all[i - 1].low <= all[i].low)) {
+        i++;
+    }
+    return i >= count;
+}
+
 static bool none_overlap(struct interval *all, size_t count)
 {
-    qsort(all, count, sizeof(*all), compare);
+    if (!are_sorted(all, count)) {
+        qsort(all, count, sizeof(*all), compare);
+    }
     for (size_t i = 1; i < count; i++) {
         if (all[i].low < all[i - 1].high) {
             return false;
@@ -311,10 +503,14 @@ static bool apart(const struct xm_runs *runs)
 {
     struct interval *all = malloc(runs->count * sizeof(*all));
     bool             good = (all != NULL);
+    struct xm_run    run;
 
     for (size_t i = 0; good && (i < runs->count); i++) {
-        bounds_of(&runs->run[i], &all[i].low, &all[i].high);
-        good = xm_run_disjoint(&runs->run[i]);
+        bounds_at(runs, i, &all[i].low, &all[i].high);
+        if (runs->kept[i].levels != NULL) {
+            get(runs, i, &run);
+            good = xm_run_disjoint(&run);
+        }
     }
     good = good && none_overlap(all, runs->count);
     free(all);
@@ -324,22 +520,18 @@ static bool apart(const struct xm_runs *runs)
 /* Stretch by stretch, if they are not too many. */
 static bool stretches_apart(const struct xm_runs *runs)
 {
-    size_t total = 0, at = 0, packed;
+    size_t           total = xm_runs_stretches(runs), at = 0, packed;
+    struct interval *all = (total <= MOST_LOOKED_AT) ? malloc(total * sizeof(*all)) : NULL;
+    struct xm_run    run;
 
-    for (size_t i = 0; i < runs->count; i++) {
-        size_t number = xm_run_stretches(&runs->run[i]);
-        if ((number > MOST_LOOKED_AT) || ((total += number) > MOST_LOOKED_AT)) {
-            return false;
-        }
-    }
-    struct interval *all = malloc(total * sizeof(*all));
     if (all == NULL) {
         return false;
     }
     for (size_t i = 0; i < runs->count; i++) {
-        for (size_t n = 0; n < xm_run_stretches(&runs->run[i]); n++, at++) {
-            xm_run_at(&runs->run[i], n, &all[at].low, &packed);
-            all[at].high = all[at].low + (ptrdiff_t)runs->run[i].bytes;
+        get(runs, i, &run);
+        for (size_t n = 0; n < xm_run_stretches(&run); n++, at++) {
+            xm_run_at(&run, n, &all[at].low, &packed);
+            all[at].high = all[at].low + (ptrdiff_t)run.bytes;
         }
     }
     bool good = none_overlap(all, total);

@@ -10,7 +10,7 @@
 #include <stddef.h>
 
 /* A type's run has at most one level less: the last is for the count of a call. */
-enum { XM_LEVELS = 5, XM_MAX_RUNS = 1 << 16 };
+enum { XM_LEVELS = 5, XM_MAX_RUNS = 1 << 22 };
 
 /* Something is there `count` times, so many bytes apart in memory and in the packed data. */
 struct xm_level {
@@ -28,15 +28,26 @@ struct xm_run {
     struct xm_level level[XM_LEVELS];
 };
 
+/* As it is kept: of an irregular type there may be millions, and they have no levels. */
+struct xm_levels;
+struct xm_kept_run {
+    ptrdiff_t         offset;
+    size_t            packed;
+    size_t            bytes;
+    struct xm_levels *levels; /* or NULL */
+};
+
 /* What an element of a type consists of. Zeroed: of nothing. */
 struct xm_runs {
-    struct xm_run *run;
-    size_t         count;
-    size_t         room;
-    size_t         size; /* bytes of data */
+    struct xm_kept_run *kept;
+    size_t              count;
+    size_t              room;
+    size_t              size; /* bytes of data */
 };
 
 void xm_runs_free(struct xm_runs *runs);
+/* Number i. */
+struct xm_run xm_runs_at(const struct xm_runs *runs, size_t i);
 
 /*
  * All of these are false where memory, the levels or XM_MAX_RUNS do not suffice. What was there is
@@ -63,8 +74,9 @@ bool xm_runs_disjoint(const struct xm_runs *runs);
 bool xm_run_repeat(struct xm_run *run, size_t count, ptrdiff_t stride, size_t packed, int limit);
 /* As xm_runs_disjoint(). */
 bool xm_run_disjoint(const struct xm_run *run);
-/* Number of stretches. */
+/* Number of stretches; SIZE_MAX: of more. */
 size_t xm_run_stretches(const struct xm_run *run);
+size_t xm_runs_stretches(const struct xm_runs *runs);
 /* Where the i-th of them lies, in the order of packing. */
 void xm_run_at(const struct xm_run *run, size_t i, ptrdiff_t *offset_p, size_t *packed_p);
 

@@ -183,7 +183,8 @@ static bool is_plain(MPI_Datatype type, const struct xm_layout *layout)
         return false;
     }
     const struct xm_flat *flat = xm_flat_get(type);
-    bool plain = (flat != NULL) && (flat->runs.count == 1) && (flat->runs.run[0].levels == 0);
+    bool                  plain =
+        (flat != NULL) && (flat->runs.count == 1) && (xm_runs_at(&flat->runs, 0).levels == 0);
     xm_flat_put(flat);
     return plain;
 }

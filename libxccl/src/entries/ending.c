@@ -11,6 +11,7 @@
 #include "data/flatten.h"
 #include "data/gdrcopy.h"
 #include "data/kernels.h"
+#include "data/lists.h"
 #include "data/pools.h"
 #include "entries/session.h"
 #include "ops/freed.h"
@@ -98,6 +99,7 @@ static void end_after_mpi(void)
 {
     if (messages_ended && !xm_session_any()) {
         xm_kernels_finalize();
+        xm_lists_finalize();
         xm_gdrcopy_finalize();
         xm_memory_finalize();
         xm_workers_finalize();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* xk_batch and xk_pack: copies, and data of a datatype. */
+/* xk_batch, xk_pack and xk_pack_listed: copies, and data of a datatype. */
 #ifndef XK_KERNELS_COPYING_H
 #define XK_KERNELS_COPYING_H
 
@@ -43,6 +43,12 @@ XK_KERNEL(xk_pack)(XK_ARGUMENT struct xk_pack a)
         __syncthreads();
         move_run(&r, a.memory, a.packed, a.out, thread, threads);
     }
+}
+
+XK_KERNEL(xk_pack_listed)(XK_ARGUMENT struct xk_listed a)
+{
+    move_listed(&a, (uint64_t)blockIdx.x * blockDim.x + threadIdx.x,
+                (uint64_t)gridDim.x * blockDim.x);
 }
 
 #endif

@@ -11,7 +11,7 @@
 #include "kernels/operations.h"
 
 /* Of the arguments and of the commands; a plugin of another number is not used. */
-#define XK_VERSION 14
+#define XK_VERSION 15
 
 #define XK_IMAGE_SYMBOL "xccl_direct_image"
 
@@ -70,6 +70,34 @@ struct xk_pack {
     uint32_t             count;
     const struct xk_run *runs; /* in memory that the device reads, or NULL: */
     struct xk_run        few[XK_FEW_RUNS];
+};
+
+/*
+ * xk_pack_listed: the same for elements of many irregular stretches. These are listed in the order
+ * of the packed data, in memory of the device.
+ */
+enum { XK_TILE_BYTES = 256 };
+struct xk_piece {
+    int64_t  offset; /* bytes from the element */
+    uint64_t packed; /* and from its packed data */
+};
+struct xk_listed {
+    uint64_t memory, packed;
+    uint64_t total;  /* bytes that are moved, the first ones of the packed data */
+    uint64_t size;   /* bytes of an element's data */
+    int64_t  extent; /* from one element to the next */
+    uint64_t same;   /* bytes of each piece, or 0 */
+    /*
+     * int64_t offsets of the pieces, where all have the same length. Else: an xk_piece of each and
+     * one behind the last, and a uint32_t for each XK_TILE_BYTES of packed data: the piece that has
+     * its first byte.
+     */
+    uint64_t list;
+    uint32_t pieces; /* entries */
+    uint32_t unit;   /* as of a run */
+    uint32_t out;    /* to memory */
+    uint32_t
+        span; /* the other side is not packed: it is shaped as memory is, from its address on */
 };
 
 /* ---- collectives among the ranks of a node, see exchange.h and mapped.h ---- */
@@ -338,7 +366,7 @@ enum {
     XK_OUT_HIGH,
     XK_BYTES,     /* at most 4 GiB less 1; or the number of records */
     XK_HOW,       /* xk_how() */
-    XK_RANKS_LOW, /* of a copy by runs: where those are, XK_BYTES of them. No more of a copy. */
+    XK_RANKS_LOW, /* by runs: where those are, XK_BYTES of them; or the list. No more of a copy. */
     XK_RANKS_HIGH,
     XK_NUMBER,
     XK_SERIAL, /* tells apart what was there before from what is there now */
@@ -361,10 +389,11 @@ enum { XK_SEND_AT, XK_SEND, XK_RECEIVE_AT, XK_RECEIVE };
  */
 enum xk_copies { XK_MAPPED = XK_NUM_FORMS, XK_COPIES, XK_LEAVE, XK_TELLS, XK_TAKES };
 /*
- * What XK_COPIES does: a stretch; what xk_pack does by few runs, from memory IN and to it; or, with
- * XK_PARTS, several stretches, XK_BYTES of them, with a record each as of mapped ones.
+ * What XK_COPIES does: a stretch; what xk_pack does by few runs, from memory IN and to it; what
+ * xk_pack_listed does; or, with XK_PARTS, several stretches, XK_BYTES of them, with a record each
+ * as of mapped ones.
  */
-enum xk_by { XK_BY_BYTES, XK_BY_RUNS, XK_BY_RUNS_BACK, XK_BY_RECORDS };
+enum xk_by { XK_BY_BYTES, XK_BY_RUNS, XK_BY_RUNS_BACK, XK_BY_LIST, XK_BY_RECORDS };
 /* At 1 KiB the words take as long as a copy and a fence. 2 H200s. */
 enum { XK_TELLS_BYTES = 256, XK_TAKES_BYTES = 24 };
 /* Which word of a command has 4 bytes of XK_TAKES. */

@@ -56,6 +56,19 @@ XK_DEVICE void carry_out_runs(struct xk_told *t)
     }
 }
 
+XK_DEVICE void carry_out_list(struct xk_told *t)
+{
+    const uint64_t *words =
+        (const uint64_t *)XK_PLACE(told_address(t, XK_RANKS_LOW), sizeof(struct xk_listed));
+
+    __syncthreads();
+    for (uint32_t w = threadIdx.x; w < sizeof(t->listed) / 8; w += blockDim.x) {
+        ((uint64_t *)&t->listed)[w] = load_8(&words[w]);
+    }
+    __syncthreads();
+    move_listed(&t->listed, threadIdx.x, blockDim.x);
+}
+
 /* Which of `threads` this one is for copy k of n: each begins with other warps. */
 XK_DEVICE uint32_t thread_of_copy(uint32_t thread, uint32_t threads, uint32_t k, uint32_t n)
 {
@@ -82,7 +95,7 @@ XK_APART void carry_out_records(const struct xk_work *given, uint32_t blocks)
     }
 }
 
-/* By runs it is no work for several blocks. */
+/* By runs and by a list it is no work for several blocks. */
 XK_DEVICE void carry_out_copy(struct xk_told *t, uint32_t blocks, struct xk_answers *answers)
 {
     uint32_t form = xk_how_form(t->values[XK_HOW]), bytes = t->values[XK_BYTES];
@@ -94,6 +107,8 @@ XK_DEVICE void carry_out_copy(struct xk_told *t, uint32_t blocks, struct xk_answ
         take_bytes(t);
     } else if (xk_how_what(t->values[XK_HOW]) == XK_BY_RECORDS) {
         carry_out_records(&t->work, blocks);
+    } else if (xk_how_what(t->values[XK_HOW]) == XK_BY_LIST) {
+        carry_out_list(t);
     } else if (xk_how_what(t->values[XK_HOW]) != XK_BY_BYTES) {
         carry_out_runs(t);
     } else {

@@ -20,8 +20,9 @@ enum { XK_TOLD, XK_LEAVES };
 struct xk_told {
     struct xk_exchange exchange;
     union { /* of one command at a time */
-        struct xk_work work;
-        struct xk_run  run;
+        struct xk_work   work;
+        struct xk_run    run;
+        struct xk_listed listed;
     };
     uint64_t ranks;  /* where those came from, */
     uint32_t serial; /* and which ones */

@@ -126,7 +126,16 @@ XK_DEVICE void place_of(const struct xk_run *r, uint64_t i, int64_t *offset_p, u
     *packed_p = packed;
 }
 
-/* A run between memory and packed data; this thread's part of what `threads` of them share. */
+/* An integer division of 64 bits takes far longer than one of 32. */
+XK_DEVICE uint64_t quotient(uint64_t a, uint64_t b)
+{
+    return (((a | b) >> 32) == 0) ? (uint32_t)a / (uint32_t)b : a / b;
+}
+
+/*
+ * A run between memory and packed data; this thread's part of what `threads` of them share. The
+ * loop stays short: a kernel that lingers may have to fetch its instructions anew for each command.
+ */
 XK_DEVICE void move_run(const struct xk_run *r, uint64_t memory, uint64_t packed, uint32_t out,
                         uint64_t thread, uint64_t threads)
 {
@@ -152,6 +161,51 @@ XK_DEVICE void move_run(const struct xk_run *r, uint64_t memory, uint64_t packed
             move_unit(mine, other, r->unit);
         } else {
             move_unit(other, mine, r->unit);
+        }
+    }
+}
+
+/* The piece of an element that has byte `at` of its packed data. No list is read by way of a cache:
+ * a kernel that lingers may have read another one there. */
+XK_DEVICE int64_t listed_offset(const struct xk_listed *a, uint64_t at)
+{
+    if (a->same != 0) {
+        const uint64_t *offsets = (const uint64_t *)XK_PLACE(a->list, a->pieces * sizeof(int64_t));
+        uint64_t        n = quotient(at, a->same);
+        return (int64_t)(load_8(&offsets[n]) + (at - n * a->same));
+    }
+    /* Of each piece its offset, and where it begins in the packed data. */
+    const uint64_t *pieces =
+        (const uint64_t *)XK_PLACE(a->list, a->pieces * sizeof(struct xk_piece));
+    const uint32_t *tile = (const uint32_t *)XK_PLACE(
+        a->list + a->pieces * sizeof(struct xk_piece) + at / XK_TILE_BYTES * sizeof(uint32_t),
+        2 * sizeof(uint32_t));
+    uint32_t low = load_4(&tile[0]), high = load_4(&tile[1]);
+    while (low < high) {
+        uint32_t middle = (low + high + 1) / 2;
+        if (load_8(&pieces[2 * middle + 1]) <= at) {
+            low = middle;
+        } else {
+            high = middle - 1;
+        }
+    }
+    return (int64_t)(load_8(&pieces[2 * low]) + (at - load_8(&pieces[2 * low + 1])));
+}
+
+XK_APART void move_listed(const struct xk_listed *a, uint64_t thread, uint64_t threads)
+{
+    uint64_t units = a->total / a->unit;
+
+    for (uint64_t i = thread; i < units; i += threads) {
+        uint64_t at = i * a->unit;
+        uint64_t element = (a->total > a->size) ? quotient(at, a->size) : 0;
+        int64_t  offset = listed_offset(a, at - element * a->size) + (int64_t)element * a->extent;
+        uint64_t mine = XK_PLACE(a->memory + (uint64_t)offset, a->unit);
+        uint64_t other = XK_PLACE(a->packed + ((a->span != 0) ? (uint64_t)offset : at), a->unit);
+        if (a->out != 0) {
+            move_unit(mine, other, a->unit);
+        } else {
+            move_unit(other, mine, a->unit);
         }
     }
 }

@@ -46,15 +46,15 @@ static void each_stretch(const struct xm_rendezvous *r, char *packed, size_t byt
             continue;
         }
         for (size_t k = 0; k < r->flat->runs.count; k++) {
-            const struct xm_run *run = &r->flat->runs.run[k];
-            size_t               stretches = xm_run_stretches(run);
+            struct xm_run run = xm_runs_at(&r->flat->runs, k);
+            size_t        stretches = xm_run_stretches(&run);
             for (size_t s = 0; s < stretches; s++) {
                 ptrdiff_t offset;
                 size_t    place;
-                xm_run_at(run, s, &offset, &place);
+                xm_run_at(&run, s, &offset, &place);
                 place += i * size;
                 if (place < bytes) {
-                    move(element + (uintptr_t)offset, packed + place, run->bytes, bytes - place,
+                    move(element + (uintptr_t)offset, packed + place, run.bytes, bytes - place,
                          scatter);
                 }
             }

@@ -80,6 +80,12 @@ bool xm_linger_pack(struct xm_lingering *l, const struct xk_pack *what, bool els
     return false;
 }
 
+bool xm_linger_pack_listed(struct xm_lingering *l, const struct xk_listed *what, bool elsewhere)
+{
+    (void)l, (void)what, (void)elsewhere;
+    return false;
+}
+
 bool xm_linger_is_there(struct xm_lingering *l)
 {
     (void)l;

@@ -10,7 +10,7 @@
 #include "data/types.h"
 #include "support.h"
 
-enum { MOST_BLOCKS = 5, MOST_DIMS = 3 };
+enum { MOST_BLOCKS = 5, MANY_BLOCKS = 60, MOST_DIMS = 3 };
 
 /* MPICH 4.0.2 packs elements that go backwards in another order than the standard's. */
 #ifdef MPICH_VERSION
@@ -40,20 +40,26 @@ static MPI_Datatype named(uint64_t *state)
  */
 struct blocks {
     int       n;
-    int       lengths[MOST_BLOCKS], displs[MOST_BLOCKS];
-    MPI_Aint  bytes[MOST_BLOCKS];
-    MPI_Count large_lengths[MOST_BLOCKS], large_displs[MOST_BLOCKS], large_bytes[MOST_BLOCKS];
+    int       lengths[MANY_BLOCKS], displs[MANY_BLOCKS];
+    MPI_Aint  bytes[MANY_BLOCKS];
+    MPI_Count large_lengths[MANY_BLOCKS], large_displs[MANY_BLOCKS], large_bytes[MANY_BLOCKS];
 };
 
-static struct blocks draw_blocks(uint64_t *state)
+/* One in six has many blocks, apart from each other as a rule. */
+static struct blocks draw_blocks(uint64_t *state, int most)
 {
-    struct blocks b = {.n = between(state, 1, MOST_BLOCKS)};
+    bool          many = (most > MOST_BLOCKS) && (between(state, 0, 5) == 0);
+    struct blocks b = {.n = many ? between(state, MOST_BLOCKS, most)
+                                 : between(state, 1, MOST_BLOCKS)};
     int           regular = between(state, 0, 3), step = between(state, -6, 6);
+    int           jitter = many ? between(state, 0, 3) : 0;
 
     for (int i = 0; i < b.n; i++) {
         b.lengths[i] = (regular == 0) ? 1 : between(state, (i == 0), 3);
-        b.displs[i] = (regular <= 1) ? i * step : between(state, -8, 12);
-        b.bytes[i] = (regular <= 1) ? i * 7 * step : between(state, -50, 100);
+        bool step_by_step = many || (regular <= 1);
+        b.displs[i] = step_by_step ? i * step + between(state, 0, jitter) : between(state, -8, 12);
+        b.bytes[i] =
+            step_by_step ? i * 7 * step + between(state, 0, jitter) : between(state, -50, 100);
         b.large_lengths[i] = b.lengths[i];
         b.large_displs[i] = b.displs[i];
         b.large_bytes[i] = b.bytes[i];
@@ -63,7 +69,7 @@ static struct blocks draw_blocks(uint64_t *state)
 
 static MPI_Datatype draw_indexed(uint64_t *state, int which, MPI_Datatype inner)
 {
-    struct blocks b = draw_blocks(state);
+    struct blocks b = draw_blocks(state, MANY_BLOCKS);
     MPI_Datatype  type = MPI_DATATYPE_NULL;
     int           length = between(state, 1, 3);
 
@@ -104,7 +110,7 @@ static MPI_Datatype draw_indexed(uint64_t *state, int which, MPI_Datatype inner)
 
 static MPI_Datatype draw_struct(uint64_t *state, int depth)
 {
-    struct blocks b = draw_blocks(state);
+    struct blocks b = draw_blocks(state, MOST_BLOCKS);
     MPI_Datatype  type, inner[MOST_BLOCKS];
 
     for (int i = 0; i < b.n; i++) {

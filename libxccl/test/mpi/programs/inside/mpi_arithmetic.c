@@ -19,10 +19,17 @@ struct xk_16 {
     uint64_t x, y;
 };
 #include "data/kernel_reduction.h"
+#include "data/lists.h"
 #include "data/types.h"
 #include "kernels/arithmetic.h"
 #include "support.h"
 #include "types.h"
+
+/* No device has any. */
+void xm_lists_free(struct xm_list *lists)
+{
+    (void)lists;
+}
 
 enum { BYTES = 16 * 331 }; /* of each buffer: no multiple of what vector code takes at once */
 

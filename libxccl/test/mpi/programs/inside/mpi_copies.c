@@ -12,9 +12,11 @@
 
 #include "comms/wait.h"
 #include "data/copy.h"
+#include "data/events.h"
 #include "data/flatten.h"
 #include "data/gdrcopy.h"
 #include "data/kernels.h"
+#include "data/lists.h"
 #include "flatten_types.h"
 #include "support.h"
 
@@ -23,8 +25,8 @@
 
 enum { MOST_BYTES = 1 << 18, DEVICE = 3 };
 
-static int  copies, rows_copies, launches, quick, moved;
-static bool with_kernels;
+static int  copies, rows_copies, launches, listed, quick, moved;
+static bool with_kernels, pending; /* no event has come yet */
 
 /* ---- a device that is host memory ---- */
 
@@ -55,8 +57,39 @@ static bool reachable(const void *ptr)
     return true;
 }
 
-static const struct xc_device_ops device = {
-    .name = "counting", .copy_async = copy, .copy_2d_async = copy_2d, .mem_reachable = reachable};
+static xcclResult_t record(void *event, xcclStream_t stream)
+{
+    (void)event;
+    (void)stream;
+    return xcclSuccess;
+}
+
+static xcclResult_t query(void *event)
+{
+    (void)event;
+    return pending ? xcclInProgress : xcclSuccess;
+}
+
+static const struct xc_device_ops device = {.name = "counting",
+                                            .copy_async = copy,
+                                            .copy_2d_async = copy_2d,
+                                            .event_record = record,
+                                            .event_query = query,
+                                            .mem_reachable = reachable};
+
+xcclResult_t xm_event_take(const struct xc_device_ops *dev, int number, void **event_p)
+{
+    static int some;
+
+    (void)dev, (void)number;
+    *event_p = &some;
+    return xcclSuccess;
+}
+
+void xm_event_give(const struct xc_device_ops *dev, int number, void *event)
+{
+    (void)dev, (void)number, (void)event;
+}
 
 void xs_kernel_misaligned(uint64_t address, uint64_t bytes)
 {
@@ -147,6 +180,21 @@ xcclResult_t xm_kernel_pack(struct xm_kernels *k, const struct xk_pack *what, xc
     return xcclSuccess;
 }
 
+xcclResult_t xm_kernel_pack_listed(struct xm_kernels *k, const struct xk_listed *what,
+                                   xcclStream_t stream)
+{
+    (void)k;
+    (void)stream;
+    launches++;
+    listed++;
+    gridDim = (struct xk_index){3, 1};
+    for (unsigned x = 0; x < gridDim.x; x++) {
+        blockIdx = (struct xk_index){x, 0};
+        xk_pack_listed(*what);
+    }
+    return xcclSuccess;
+}
+
 /* As the kernel that lingers does when it is told to. */
 bool xm_quick_pack(struct xm_kernels *k, const struct xk_pack *what, bool elsewhere)
 {
@@ -161,6 +209,19 @@ bool xm_quick_pack(struct xm_kernels *k, const struct xk_pack *what, bool elsewh
         t.values[places[i]] = (uint32_t)addresses[i];
         t.values[places[i] + 1] = (uint32_t)(addresses[i] >> 32);
     }
+    quick++;
+    carry_out_copy(&t, 1, NULL);
+    return true;
+}
+
+bool xm_quick_pack_listed(struct xm_kernels *k, const struct xk_listed *what, bool elsewhere)
+{
+    struct xk_told t = {.values = {[XK_HOW] = xk_how(XK_COPIES, 0, 2, elsewhere, XK_BY_LIST)}};
+    uint64_t       list = (uint64_t)(uintptr_t)what;
+
+    mt_expect(k != NULL, "a quick pack by a list without kernels");
+    t.values[XK_RANKS_LOW] = (uint32_t)list;
+    t.values[XK_RANKS_HIGH] = (uint32_t)(list >> 32);
     quick++;
     carry_out_copy(&t, 1, NULL);
     return true;
@@ -186,11 +247,16 @@ xcclResult_t xm_scratch_take(struct xm_scratch *scratch, enum xm_pool pool, size
     return xcclSuccess;
 }
 
-void xm_scratch_end(struct xm_scratch *scratch)
+void xm_scratch_trim(struct xm_scratch *scratch, int count)
 {
-    while (scratch->count > 0) {
+    while (scratch->count > count) {
         free(scratch->blocks[--scratch->count]);
     }
+}
+
+void xm_scratch_end(struct xm_scratch *scratch)
+{
+    xm_scratch_trim(scratch, 0);
 }
 
 /* ---- one buffer ---- */
@@ -498,9 +564,123 @@ static void irregular(void)
     MPI_Type_create_indexed_block(BLOCKS, 1, displs, MPI_INT, &type);
     MPI_Type_commit(&type);
     mt_expect(begin(&s, type, 1, true), "%s: is no good sample", s.what);
+    if (with_kernels) { /* the first one lists them for the device */
+        copies = launches = 0;
+        check_pack(&s);
+        mt_expect((copies == 1) && (launches == 1), "%s: listed by %d copies and %d kernels",
+                  s.what, copies, launches);
+    }
     expect_calls(&s, "packing", check_pack, 2, 0);
     expect_calls(&s, "unpacking", check_unpack, 2, 0);
     expect_calls(&s, "staging out", check_out_all, 1, 0);
+    finish(&s);
+    MPI_Type_free(&type);
+}
+
+static void listed_known(const char *what, MPI_Datatype type, int count)
+{
+    struct sample s = {.what = what};
+    uint64_t      salt = 9;
+
+    MPI_Type_commit(&type);
+    mt_expect(begin(&s, type, count, true), "%s: is no good sample", what);
+    listed = 0;
+    check_pack(&s);
+    check_unpack(&s);
+    check_out_all(&s);
+    for (int i = 0; i < 20; i++) {
+        check_out(&s, (MPI_Count)(mt_next(&salt) % (uint64_t)(s.buffer.bytes + 1)));
+    }
+    mt_expect(listed >= (with_kernels ? 4 : 0), "%s: %d by a list", what, listed);
+    moved = 0;
+    check_quickly(&s, s.ordered);
+    mt_expect(moved == (with_kernels ? 1 + s.ordered : 0), "%s: moved quickly %d times", what,
+              moved);
+    finish(&s);
+    MPI_Type_free(&type);
+}
+
+/* What stretches of which lengths come to: pieces of one length, or tiles to find them by. */
+static void listed_types(void)
+{
+    enum { BLOCKS = 3000, BYTES = MOST_BYTES / 2 };
+    static int   places[BLOCKS], same[BLOCKS], differing[BLOCKS], odd[BLOCKS];
+    int          one[2] = {1, 1};
+    MPI_Aint     zero[2] = {0, 40000};
+    MPI_Datatype type, inner, both[2];
+    uint64_t     state = 5;
+
+    for (int count = 1; count <= 3; count += 2) {
+        for (int i = 0, at = 0; i < BLOCKS; i++) {
+            same[i] = 2;
+            differing[i] = 1 + (int)(mt_next(&state) % 3);
+            odd[i] = (i % 100 == 7) ? 90 : 1 + 6 * (i & 1);
+            places[i] = at;
+            at += 4 + (int)(mt_next(&state) % 5);
+        }
+        MPI_Type_indexed(300, same, places, MPI_DOUBLE, &type);
+        listed_known("pieces of one length", type, count);
+        MPI_Type_indexed(300, differing, places, MPI_INT, &type);
+        listed_known("of lengths with a divisor", type, count);
+        for (int i = 0; i < BLOCKS; i++) {
+            places[i] = 100 * i + (i % 3);
+        }
+        MPI_Type_indexed(300, odd, places, MPI_CHAR, &type);
+        listed_known("of lengths that have none", type, count);
+        MPI_Type_indexed(600, odd, places, MPI_SHORT, &inner);
+        MPI_Type_create_resized(inner, -8, BYTES / 3, &type);
+        MPI_Type_free(&inner);
+        listed_known("of two bytes, and of many", type, 1);
+        MPI_Type_indexed(60, differing, places, MPI_INT, &both[0]);
+        MPI_Type_indexed(70, odd, places, MPI_CHAR, &both[1]);
+        MPI_Type_create_struct(2, one, zero, both, &type);
+        listed_known("two of them", type, count);
+        for (int i = 0; i < BLOCKS; i++) {
+            places[i] = 7 * i + i % 3;
+        }
+        MPI_Type_vector(3, 1, 2, MPI_SHORT_INT, &inner); /* its runs are interleaved */
+        MPI_Type_create_indexed_block(90, 1, places, inner, &type);
+        MPI_Type_free(&inner);
+        MPI_Type_free(&both[0]);
+        MPI_Type_free(&both[1]);
+        listed_known("pairs in no order", type, 1);
+    }
+}
+
+static int copies_on(struct sample *s, int *stream)
+{
+    copies = 0;
+    s->copier.stream = (xcclStream_t)stream;
+    check_pack(s);
+    xm_scratch_trim(&s->scratch, 0);
+    return copies;
+}
+
+/* A list comes by one copy: whose stream does not come behind that has one of its own. */
+static void kept_lists(void)
+{
+    enum { BLOCKS = 300 };
+    static int    places[BLOCKS], first, second;
+    struct sample s = {.what = "a list that is kept"};
+    MPI_Datatype  type;
+
+    for (int i = 0; i < BLOCKS; i++) {
+        places[i] = 7 * i + i * i % 5;
+    }
+    MPI_Type_create_indexed_block(BLOCKS, 1, places, MPI_INT, &type);
+    MPI_Type_commit(&type);
+    mt_expect(begin(&s, type, 1, true), "%s: is no good sample", s.what);
+    pending = true;
+    mt_expect(copies_on(&s, &first) == 1, "%s: is not made", s.what);
+    mt_expect(copies_on(&s, &first) == 0, "%s: is made twice for one stream", s.what);
+    mt_expect(copies_on(&s, &second) == 1, "%s: is used before it is there", s.what);
+    pending = false;
+    mt_expect(copies_on(&s, &second) == 0, "%s: is not used although it is there", s.what);
+    s.scratch.ordered = true;
+    mt_expect(copies_on(&s, &second) == 1, "%s: is used in what may be captured", s.what);
+    s.scratch.ordered = false;
+    xm_lists_finalize();
+    mt_expect(copies_on(&s, &first) == 1, "%s: is used after the end", s.what);
     finish(&s);
     MPI_Type_free(&type);
 }
@@ -513,6 +693,10 @@ int main(int argc, char **argv)
         known_types();
         known_quick();
         irregular();
+        listed_types();
+        if (with_kernels) {
+            kept_lists();
+        }
         ft_check_random(argv, check_random);
     }
     xm_flat_finalize();

@@ -10,11 +10,18 @@
 #include <string.h>
 
 #include "data/flatten.h"
+#include "data/lists.h"
 #include "data/types.h"
 #include "flatten_types.h"
 #include "support.h"
 
 enum { MOST_BYTES = 1 << 18 };
+
+/* No device has any. */
+void xm_lists_free(struct xm_list *lists)
+{
+    mt_expect(lists == NULL, "there is a list of a type");
+}
 
 /* A buffer that a type touches, and the type in packed form. */
 struct sample {
@@ -53,7 +60,7 @@ static void move(const struct sample *s, char *base, char *packed, bool pack)
     size_t    at;
 
     for (size_t i = s->flat->runs.count; i-- > 0;) {
-        struct xm_run run = s->flat->runs.run[i];
+        struct xm_run run = xm_runs_at(&s->flat->runs, i);
         mt_expect(xm_run_repeat(&run, (size_t)s->count, s->extent, s->flat->runs.size, XM_LEVELS),
                   "%s: no level is left for the count", s->what);
         for (size_t n = xm_run_stretches(&run); n-- > 0;) {
@@ -113,10 +120,10 @@ static bool overlaps(const struct sample *s)
     size_t    at;
 
     for (size_t i = 0; i < s->flat->runs.count; i++) {
-        const struct xm_run *run = &s->flat->runs.run[i];
-        for (size_t n = 0; n < xm_run_stretches(run); n++) {
-            xm_run_at(run, n, &offset, &at);
-            for (size_t b = 0; b < run->bytes; b++) {
+        struct xm_run run = xm_runs_at(&s->flat->runs, i);
+        for (size_t n = 0; n < xm_run_stretches(&run); n++) {
+            xm_run_at(&run, n, &offset, &at);
+            for (size_t b = 0; b < run.bytes; b++) {
                 char *byte = &seen[offset - s->flat->low + (ptrdiff_t)b];
                 twice = twice || (*byte != 0);
                 *byte = 1;
@@ -163,7 +170,7 @@ static void known(const char *what, MPI_Datatype type, size_t runs, int levels, 
     flat = xm_flat_get(type);
     if (flat != NULL) {
         mt_expect(flat->runs.count == runs, "%s: %zu runs", what, flat->runs.count);
-        int found = (flat->runs.count > 0) ? flat->runs.run[0].levels : 0;
+        int found = (flat->runs.count > 0) ? xm_runs_at(&flat->runs, 0).levels : 0;
         mt_expect(found == levels, "%s: %d levels", what, found);
         mt_expect(flat->disjoint == disjoint, "%s: disjoint is %d", what, flat->disjoint);
     }
@@ -201,6 +208,42 @@ static void known_types(void)
     known("pairs with a hole inside", type, 2, 1, true);
     MPI_Type_contiguous(0, MPI_INT, &type);
     known("nothing", type, 0, 0, true);
+}
+
+/* Many stretches: those at one distance are one run, and the others have no levels. */
+static void many(void)
+{
+    enum { BLOCKS = 200000, ROWS = 100 };
+    static int   places[BLOCKS], rows[ROWS];
+    MPI_Datatype type, inner;
+
+    for (int i = 0; i < BLOCKS; i++) {
+        places[i] = 3 * i + ((i % 3 == 0) ? 1 : 0);
+    }
+    MPI_Type_create_indexed_block(BLOCKS, 1, places, MPI_INT, &type);
+    MPI_Type_commit(&type);
+    const struct xm_flat *flat = xm_flat_get(type);
+    mt_expect((flat != NULL) && (flat->stretches == BLOCKS) && flat->disjoint,
+              "many places: %zu stretches", (flat == NULL) ? 0 : flat->stretches);
+    mt_expect((flat != NULL) && (flat->runs.count > XM_MAX_RUNS / 64), "many places: %zu runs",
+              (flat == NULL) ? 0 : flat->runs.count);
+    xm_flat_put(flat);
+    MPI_Type_free(&type);
+
+    for (int i = 0; i < BLOCKS; i++) {
+        places[i] = 3 * i;
+    }
+    MPI_Type_create_indexed_block(2000, 1, places, MPI_INT, &type);
+    known("many at one distance", type, 1, 1, true);
+    for (int i = 0; i < ROWS; i++) {
+        rows[i] = 50 * i;
+    }
+    MPI_Type_create_indexed_block(ROWS, 1, rows, MPI_INT, &inner);
+    MPI_Type_create_resized(inner, 0, 3 * sizeof(int), &type);
+    MPI_Type_free(&inner);
+    MPI_Type_contiguous(10, type, &inner);
+    MPI_Type_free(&type);
+    known("many rows, of equal stretches", inner, 1, 2, true);
 }
 
 /* Addresses instead of displacements: the buffer is MPI_BOTTOM. */
@@ -318,6 +361,7 @@ int main(int argc, char **argv)
 {
     ft_begin(argc, argv);
     known_types();
+    many();
     absolute();
     ft_check_random(argv, check_random);
     first_uses();
