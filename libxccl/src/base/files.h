@@ -4,6 +4,7 @@
 #define XC_BASE_FILES_H
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -31,6 +32,28 @@ static inline int xc_file_lengthen(int fd, off_t bytes)
         return -1;
     }
     return ftruncate(fd, bytes);
+}
+
+/*
+ * The same file by a number that the program does not come upon: a program may have closed its
+ * standard ones, and what gets their numbers gets what it prints. fd may be -1.
+ */
+static inline int xc_file_aside(int fd)
+{
+    enum { ASIDE = 64, BEHIND_STANDARD = 3 };
+    int moved = -1;
+
+    if ((fd >= 0) && (fd < ASIDE)) {
+        moved = fcntl(fd, F_DUPFD_CLOEXEC, ASIDE);
+    }
+    if ((moved < 0) && (fd >= 0) && (fd < BEHIND_STANDARD)) { /* it may not have so many */
+        moved = fcntl(fd, F_DUPFD_CLOEXEC, BEHIND_STANDARD);
+    }
+    if (moved < 0) {
+        return fd;
+    }
+    close(fd);
+    return moved;
 }
 
 #endif

@@ -61,7 +61,7 @@ void xc_log_setup(enum xc_log_level level, const char *file)
         return;
     }
     xc_expand_file_name(file, path, sizeof(path));
-    int   fd = xc_file_open(path, true);
+    int   fd = xc_file_aside(xc_file_open(path, true));
     FILE *stream = (fd >= 0) ? fdopen(fd, "a") : NULL;
     if (stream == NULL) {
         const char *cause = strerror(errno);

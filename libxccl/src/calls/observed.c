@@ -378,7 +378,8 @@ void xm_seen_op(struct xm_op *op, const char *path, bool completes)
 
 void xm_seen_transfer(struct xm_transfer *t)
 {
-    if ((current == NULL) || !xm_profile_on()) {
+    /* A collective that goes as messages, or its start, is counted as what it is. */
+    if ((current == NULL) || !xm_profile_on() || !xm_is_transfer(current->function)) {
         return;
     }
     struct seen started = *current;

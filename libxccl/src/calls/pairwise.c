@@ -13,6 +13,7 @@
 #include "comms/agree.h"
 #include "comms/edges.h"
 #include "comms/topology.h"
+#include "comms/wait.h"
 #include "ops/entry.h"
 #include "ops/inside.h"
 #include "ops/persistent.h"
@@ -42,10 +43,11 @@ static xcclResult_t make_comm(struct xm_comm *xm, MPI_Comm *messages_p)
 static xcclResult_t agree(struct xm_comm *xm, enum xm_pairs pairs, struct xm_edges *edges,
                           bool wanted, bool apart)
 {
-    bool         possible = (edges != NULL) && (apart || xm_edges_have_room());
-    bool         better = (xm_rendezvous_looks_from() > 0) && (xc_params()->route == XC_ROUTE_XCCL);
-    int          mine = (wanted && better) ? SAYS_WANTED : 0, all = 0;
-    MPI_Comm     messages = xm->comm;
+    bool     carried = (xc_params()->p2p != XC_P2P_MPI); /* else MPI gets what it cannot reach */
+    bool     possible = (edges != NULL) && carried && (apart || xm_edges_have_room());
+    bool     better = (xm_rendezvous_looks_from() > 0) && (xc_params()->route == XC_ROUTE_XCCL);
+    int      mine = (wanted && better) ? SAYS_WANTED : 0, all = 0;
+    MPI_Comm messages = xm->comm;
     xcclResult_t res = xm_comm_any(xm, mine | (possible ? 0 : SAYS_IMPOSSIBLE), &all);
 
     if ((res != xcclSuccess) || (all != SAYS_WANTED)) {
@@ -123,6 +125,9 @@ void xm_pairwise_count(MPI_Comm comm, enum xm_coll coll, bool blocking)
 }
 
 /* ---- the messages ---- */
+
+/* For the rest of messages of which the first bytes have come. */
+static const uint64_t ENDING_NS = 1000000000u;
 
 static enum xm_function message_function(const struct xm_call *call, bool sends)
 {
@@ -202,19 +207,40 @@ static int call_requests(enum xm_function function, const long *args)
                                     : (int)xm_mpi_forward(function, 1, args);
 }
 
-/* MPI has refused one, or one has failed: nobody waits for the others, and what was sent has gone.
+/* MPI writes to no memory of the program's behind this, unless a message never comes whole. */
+static void end_receive(MPI_Request *request)
+{
+    struct xm_wait wait = xm_wait_begin("for a message that is on its way");
+    MPI_Status     status;
+    int            flag = 0;
+
+    wait.limit = ENDING_NS;
+    while ((xm_test_alone(1, request, &flag, &status) == MPI_SUCCESS) && !flag &&
+           (xm_wait_step(&wait) != XM_WAIT_EXPIRED)) {}
+}
+
+/*
+ * MPI has refused one, or one has failed, or the program's patience is over: nobody waits for the
+ * others, and what was sent has gone.
  */
 static void give_up(struct xm_op *op)
 {
     for (int i = 0; i < op->num_requests; i++) {
         const long args[] = {(long)&op->requests[i]};
+        bool       receives = (i < edges_of(op)->in);
         if (op->requests[i] == XM_HANDLE(MPI_REQUEST_NULL)) {
             continue;
         }
-        if (i < edges_of(op)->in) {
+        /* One of ours leaves its bytes to its receiver, in memory that is not the program's. */
+        if (receives || (xm_entry_peek(op->requests[i]) != NULL)) {
             call_requests(XM_FN_MPI_Cancel, args);
         }
-        call_requests(XM_FN_MPI_Request_free, args);
+        if (receives) {
+            end_receive(&op->requests[i]);
+        }
+        if (op->requests[i] != XM_HANDLE(MPI_REQUEST_NULL)) {
+            call_requests(XM_FN_MPI_Request_free, args);
+        }
     }
 }
 
@@ -302,16 +328,19 @@ static xcclResult_t progress(struct xm_op *op)
     if (op->code != MPI_SUCCESS) {
         return xcclSuccess;
     }
-    if (op->blocking) {
+    if (op->blocking && (xc_params()->timeout == 0)) {
         wait_for_all(op);
         return xcclSuccess;
     }
-    return test_all(op);
+    return test_all(op); /* a wait for all would not end by a time-out */
 }
 
 static void release(struct xm_op *op, bool failed)
 {
-    (void)failed; /* all that it holds is its own */
+    if (failed && (op->requests != NULL)) {
+        give_up(op);
+        edges_of(op)->broken = true;
+    }
     free(op->requests);
     free(op->statuses);
     op->requests = NULL;
@@ -357,8 +386,14 @@ xcclResult_t xm_pairwise_choose(struct xm_op *op, const struct xm_path **path_p)
         res = ask_ranks(xm, op->call.coll, xm->pairs[pairs].on_device, false);
     }
     op->pairwise = true; /* counted at its end */
-    if (xm_edges_are_ours(xm, pairs) && suits && are_counts_had(op)) {
-        *path_p = &path;
+    if (!xm_edges_are_ours(xm, pairs) || !suits || !are_counts_had(op)) {
+        return res;
     }
-    return res;
+    *path_p = &path;
+    return !xm->pairs[pairs].edges->broken
+               ? res
+               : xc_fail(xcclRemoteError,
+                         "%s: an earlier call on this communicator ended by XCCL_TIMEOUT, and "
+                         "messages of it may still come; free the communicator",
+                         xm_coll_name(op->call.coll));
 }

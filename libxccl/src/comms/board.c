@@ -149,15 +149,9 @@ static bool open_own(void)
         return own.at != NULL;
     }
     tried = true;
-    int fd = memfd_create(BOARD_NAME, MFD_CLOEXEC);
-    if (fd < 0) {
+    own_fd = xc_file_aside(memfd_create(BOARD_NAME, MFD_CLOEXEC));
+    if (own_fd < 0) {
         return without_board("memfd_create");
-    }
-    own_fd = fcntl(fd, F_DUPFD_CLOEXEC, 64); /* out of the way of the program's files */
-    if (own_fd >= 0) {
-        close(fd);
-    } else {
-        own_fd = fd; /* it may not have so many */
     }
     xm_spare_keep(own_fd);
     if (xc_file_lengthen(own_fd, (off_t)sizeof(struct layout)) != 0) {

@@ -10,9 +10,10 @@
 #include "comms/comm.h"
 
 struct xm_edges {
-    MPI_Comm comm;  /* of the same ranks in the same order; MPI_COMM_NULL: it has gone */
-    bool     owned; /* it was made for this */
-    bool     grid;  /* two edges may lead to one rank, in opposite directions: tags differ */
+    MPI_Comm comm;   /* of the same ranks in the same order; MPI_COMM_NULL: it has gone */
+    bool     owned;  /* it was made for this */
+    bool     broken; /* a call ended by a time-out, and messages of it may still come */
+    bool     grid;   /* two edges may lead to one rank, in opposite directions: tags differ */
     int      in, out;
     int     *sources; /* a rank or MPI_PROC_NULL each, in the order of the blocks */
     int     *targets;

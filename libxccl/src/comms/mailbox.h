@@ -9,6 +9,9 @@
 #include "comms/board.h"
 #include "device/device.h"
 
+/* How the names of such files begin. */
+#define XM_OFFER_FILES "xccl-message"
+
 enum { XM_OFFERS = 1024, XM_OFFER_DEVICES = 16 };
 
 /*

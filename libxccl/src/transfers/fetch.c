@@ -470,6 +470,24 @@ xcclResult_t xm_fetch_copy(struct xm_transfer *t, const char *from)
     return res;
 }
 
+/* The sender's program may have closed files that are not its own, and opened others. */
+static int open_served(const struct xm_rendezvous *r)
+{
+    static const char wanted[] = "/memfd:" XM_OFFER_FILES;
+    char              path[64], target[64] = "";
+
+    snprintf(path, sizeof(path), "/proc/%d/fd/%d", r->got.pid, r->offer->fd);
+    ssize_t length = readlink(path, target, sizeof(target) - 1);
+    if (length < 0) {
+        return -1;
+    }
+    if (strncmp(target, wanted, sizeof(wanted) - 1) != 0) {
+        errno = EBADF;
+        return -1;
+    }
+    return xm_spare_open(path, O_RDONLY);
+}
+
 static void fetch_served(struct xm_transfer *t)
 {
     struct xm_rendezvous *r = &t->rendezvous;
@@ -477,10 +495,8 @@ static void fetch_served(struct xm_transfer *t)
     size_t                skip = (size_t)r->offer->at_in_file % page;
     size_t                length = skip + (size_t)r->from.bytes;
     char                 *mapped = MAP_FAILED;
-    char                  path[64];
+    int                   file = open_served(r), why = errno;
 
-    snprintf(path, sizeof(path), "/proc/%d/fd/%d", r->got.pid, r->offer->fd);
-    int file = xm_spare_open(path, O_RDONLY), why = errno;
     if (file >= 0) {
         mapped =
             mmap(NULL, length, PROT_READ, MAP_SHARED, file, (off_t)(r->offer->at_in_file - skip));

@@ -49,7 +49,7 @@ bool xm_offers_have_room(void)
         return true;
     }
     pthread_mutex_lock(&room_lock);
-    int file = (room == NULL) ? memfd_create("xccl-messages", MFD_CLOEXEC) : -1;
+    int file = (room == NULL) ? xc_file_aside(memfd_create(XM_OFFER_FILES "s", MFD_CLOEXEC)) : -1;
     if (file >= 0) {
         void *at = MAP_FAILED;
         if (xc_file_lengthen(file, ROOM_BYTES) == 0) {

@@ -432,7 +432,7 @@ xcclResult_t xm_offer_copy_to(const struct xm_rendezvous *r, void *at)
 xcclResult_t xm_offer_to_file(const struct xm_rendezvous *r, int *file_p)
 {
     size_t bytes = (size_t)xm_offer_own(r->slot)->source.bytes;
-    int    file = memfd_create("xccl-message", MFD_CLOEXEC);
+    int    file = xc_file_aside(memfd_create(XM_OFFER_FILES, MFD_CLOEXEC));
     void  *at = MAP_FAILED;
 
     if ((file >= 0) && (xc_file_lengthen(file, (off_t)bytes) == 0)) {

@@ -254,14 +254,25 @@ static void watch(struct xm_job *unused)
     pthread_mutex_unlock(&lock);
 }
 
-/* With the lock held. Without a thread the program's own calls do all of it. */
+/*
+ * With the lock held. Without a thread the program's own calls do all of it, and a message that is
+ * to be fetched waits for one of them.
+ */
 static void wake(void)
 {
+    static bool told;
+
     if (asleep) {
         pthread_cond_signal(&wanted);
     } else if (!running && !ending) {
         job = (struct xm_job){.run = watch, .waited_for = false};
         running = (xm_worker_start(&job) == xcclSuccess);
+        if (!running && !told) {
+            told = true;
+            xc_warn("no thread can be started, which messages of device memory need: their senders "
+                    "may wait for ever; raise the limit of processes (ulimit -u), or set "
+                    "XCCL_P2P=staged");
+        }
     }
 }
 

@@ -311,6 +311,22 @@ def test_edges(mpi, case, ranks):
     mpi.run(ranks, f"mpi_edges cuda {case}", sim="cuda:4", timeout=60).good()
 
 
+@pytest.mark.parametrize("case", ["grid", "graph", "alltoallw", "pending"])
+def test_edges_in_profile(family, case):
+    """Their messages are no calls of the program: a profile counts the collectives."""
+    env = {"XCCL_PROFILE": "1"}
+    result = family.run(2, f"mpi_edges cuda {case}", sim="cuda:2", env=env, timeout=60)
+    result.good()
+    assert result.lines("messages"), result.out
+    assert not result.lines("MPI_Isend"), result.out
+
+
+def test_edges_expired(family):
+    """Behind a time-out nothing is written to the program's buffers, and no later call is served."""
+    env = {"XCCL_TIMEOUT": "1"}
+    family.run(2, "mpi_edges cuda expired", sim="cuda:2", env=env, timeout=60).good()
+
+
 @pytest.mark.parametrize("case", ["later", "duplicate", "crowd", "callback", "host_refused"])
 def test_edges_of_mpi(family, case):
     """Neighbourhood collectives that MPI carries: at first, or since there are too many."""

@@ -73,6 +73,36 @@ static void test_fifo(void)
     close(reader);
 }
 
+/* What a program without a standard output opens next gets what it prints. */
+static void test_out_of_the_way(void)
+{
+    struct rlimit few, before;
+    int           kept = dup(STDOUT_FILENO);
+    struct stat   there, here;
+
+    close(STDOUT_FILENO);
+    int low = open("/dev/null", O_RDONLY), fd = xc_file_aside(dup(low));
+    CHECK(low == STDOUT_FILENO, "the first file is %d", low);
+    CHECK(fd >= 64, "file %d is in the way", fd);
+    CHECK((fstat(low, &there) == 0) && (fstat(fd, &here) == 0) && (there.st_ino == here.st_ino),
+          "it is another file");
+    CHECK((fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0, "a program that is executed gets it");
+    CHECK(xc_file_aside(fd) == fd, "it moves for nothing");
+    getrlimit(RLIMIT_NOFILE, &before);
+    few = before;
+    few.rlim_cur = 32;
+    setrlimit(RLIMIT_NOFILE, &few);
+    int last = xc_file_aside(low);
+    setrlimit(RLIMIT_NOFILE, &before);
+    CHECK((last > STDERR_FILENO) && (last < 32), "with few files it is %d", last);
+    errno = EMFILE;
+    CHECK((xc_file_aside(-1) == -1), "no file becomes one");
+    dup2(kept, STDOUT_FILENO);
+    close(fd);
+    close(last);
+    close(kept);
+}
+
 int main(void)
 {
     static const char *const made[] = {"log", "report", "precious", "planted", "fifo"};
@@ -83,6 +113,7 @@ int main(void)
     test_owner_alone();
     test_links_are_replaced();
     test_fifo();
+    test_out_of_the_way();
     for (size_t i = 0; i < sizeof(made) / sizeof(made[0]); i++) {
         unlink(in_folder(made[i]));
     }

@@ -6,6 +6,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "support.h"
 
@@ -459,6 +460,54 @@ static void case_pending(void)
     }
 }
 
+static int call_and_wait(struct call *c, bool blocking)
+{
+    int code = blocking ? call_blocking(c) : call_nonblocking(c);
+
+    return ((code == MPI_SUCCESS) && !blocking) ? MPI_Wait(&c->request, MPI_STATUS_IGNORE) : code;
+}
+
+/* Rank 0 has an error, and uses the buffer for other things, long before the others come. */
+static void expire(enum mt_where where, bool blocking)
+{
+    static struct call c, next;
+    struct edges       edges;
+    int               *own;
+
+    graph(&edges);
+    MPI_Comm_set_errhandler(edges.comm, MPI_ERRORS_RETURN);
+    make(&c, ALLTOALL, &edges, where, LONG, 1);
+    make(&next, ALLTOALL, &edges, where, SHORT, 2);
+    own = mt_ints_make(MT_HOST, ints_of(&c), ints_of(&c), 3);
+    if (mt_rank() > 0) {
+        sleep(2);
+    }
+    double since = MPI_Wtime();
+    int    code = call_and_wait(&c, blocking);
+    if (mt_rank() == 0) {
+        mt_expect((code != MPI_SUCCESS) && (MPI_Wtime() - since < 1.8), "no error in %g s",
+                  MPI_Wtime() - since);
+        mt_put(c.out, where, own, sizeof(int) * (size_t)ints_of(&c));
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (mt_rank() == 0) {
+        mt_expect(call_and_wait(&next, blocking) != MPI_SUCCESS, "the next call goes on");
+        mt_ints_expect(c.out, where, ints_of(&c), ints_of(&c), 0, 3, "after an error");
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    end(&c);
+    end(&next);
+    mt_free(MT_HOST, own);
+    MPI_Comm_free(&edges.comm);
+}
+
+/* With XCCL_TIMEOUT=1. */
+static void case_expired(void)
+{
+    expire(MT_DEVICE, false);
+    expire(MT_HOST, true);
+}
+
 /* A device comes into use behind the communicator: ranks ask each other now and then. */
 static void case_later(void)
 {
@@ -691,6 +740,7 @@ int main(int argc, char **argv)
                                                  {"border", case_border},
                                                  {"graph", case_graph},
                                                  {"pending", case_pending},
+                                                 {"expired", case_expired},
                                                  {"later", case_later},
                                                  {"duplicate", case_duplicate},
                                                  {"crowd", case_crowd},
