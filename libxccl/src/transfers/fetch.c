@@ -361,6 +361,66 @@ static void refuse(struct xm_rendezvous *r, bool once)
     xm_offer_move(r->offer, r->got.number, XM_OFFER_TAKEN, XM_OFFER_REFUSED);
 }
 
+/* With the device entered, and by pinned memory in between. */
+static bool read_by_kernel(const struct xm_rendezvous *r, const struct xc_device_ops *dev,
+                           int device, const char *from, char *to)
+{
+    size_t             bytes = (size_t)r->from.bytes;
+    struct xm_kernels *k = xm_kernels_of(dev, device);
+    struct xm_scratch  scratch;
+    void              *pinned;
+    bool               over = false;
+
+    xm_scratch_begin(&scratch, dev, device);
+    if ((k != NULL) && (xm_scratch_take(&scratch, XM_POOL_HOST, bytes, &pinned) == xcclSuccess) &&
+        dev->mem_reachable(pinned)) {
+        over = xm_quick_copy(k, XM_QUICK_OUT, pinned, from, bytes);
+    }
+    if (over) {
+        memcpy(to, pinned, bytes);
+        xc_trace("%zu bytes read to host memory by a kernel that was there", bytes);
+    }
+    xm_scratch_end(&scratch);
+    return over;
+}
+
+/*
+ * Few bytes to host memory, by the kernel that lingers on the device that the program works with:
+ * the runtime's copy takes twice as long. Where that device does not reach the sender's, what is
+ * mapped is the latter's memory for itself. False: nothing was done.
+ */
+static bool fetch_to_host_quickly(struct xm_transfer *t)
+{
+    static bool                 out_of_reach; /* atomic */
+    const struct xc_device_ops *dev = xc_device_active();
+    struct xm_rendezvous       *r = &t->rendezvous;
+    char                       *base = (char *)(uintptr_t)r->from.ipc.base, *to = NULL;
+    int                         device = -1;
+    void                       *saved;
+    bool                        over = false;
+
+    if ((r->receive.mem.kind != XC_MEM_HOST) || (r->from.bytes == 0) ||
+        (r->from.bytes > XM_QUICK_BYTES) || __atomic_load_n(&out_of_reach, __ATOMIC_RELAXED) ||
+        (dev->current(&device) != xcclSuccess) || (device < 0) ||
+        (is_own(r) && !is_near(dev, r, device)) || (xm_fetch_host_target(t, &to) != xcclSuccess) ||
+        (to == NULL) || (dev->enter(device, &saved) != xcclSuccess)) {
+        return false;
+    }
+    xm_mappings_hold();
+    xcclResult_t res =
+        is_own(r) ? xcclSuccess : xm_mapping_of(r->got.nonce, &r->from.ipc, dev, device, &base);
+    if (res == xcclSuccess) {
+        over = read_by_kernel(r, dev, device, base + r->from.offset, to);
+    } else if (res != xcclInProgress) {
+        __atomic_store_n(&out_of_reach, true, __ATOMIC_RELAXED);
+    }
+    xm_mappings_let_go();
+    dev->leave(saved);
+    return over;
+}
+
+static bool finish_copy(struct xm_transfer *t, const struct xc_device_ops *dev);
+
 /* Map the sender's memory and start the copy, or come again. */
 static void map_and_copy(struct xm_transfer *t)
 {
@@ -370,6 +430,10 @@ static void map_and_copy(struct xm_transfer *t)
     void                       *saved;
     bool                        over = false;
 
+    if (fetch_to_host_quickly(t)) {
+        finish_copy(t, dev);
+        return;
+    }
     xcclResult_t res = dev->enter(device, &saved);
     if (res == xcclSuccess) {
         res = start_copy(t, dev, device, &over);

@@ -61,6 +61,15 @@ def test_by_several_blocks(mpi):
     assert result.lines("read by a kernel that was there"), result.out
 
 
+@pytest.mark.parametrize("sim", ["cuda:2", "cuda:1"])
+def test_short_to_host(mpi, sim):
+    """A kernel that stays brings them to host memory, from another device as well."""
+    env = {"XCCL_DIRECT_LINGER": "1000", "XCCL_LOG": "trace"}
+    result = mpi.run(2, "mpi_single cuda to-host", sim=sim, timeout=TIMEOUT, env=env)
+    result.good()
+    assert result.lines("read to host memory by a kernel that was there"), result.out
+
+
 @pytest.mark.parametrize("p2p", ["auto", "staged"])
 def test_irregular_again_and_again(family, p2p):
     """A kernel packs and unpacks such a type in all starts: else each run is a copy of its own."""

@@ -151,6 +151,23 @@ struct xm_kernels *xm_kernels_of(const struct xc_device_ops *dev, int device)
     return NULL;
 }
 
+void xm_scratch_begin(struct xm_scratch *scratch, const struct xc_device_ops *dev, int device)
+{
+    (void)scratch, (void)dev, (void)device;
+}
+
+xcclResult_t xm_scratch_take(struct xm_scratch *scratch, enum xm_pool pool, size_t bytes,
+                             void **ptr_p)
+{
+    (void)scratch, (void)pool, (void)bytes, (void)ptr_p;
+    return xcclSystemError;
+}
+
+void xm_scratch_end(struct xm_scratch *scratch)
+{
+    (void)scratch;
+}
+
 bool xm_quick_copy(struct xm_kernels *k, enum xm_quick way, void *to, const void *from,
                    size_t bytes)
 {

@@ -63,6 +63,56 @@ static void case_middle(void)
     mt_free(MT_DEVICE, sources[1]);
 }
 
+/* How rank 1 receives into host memory: as it is or with holes, and at once or later. */
+static void receive_on_host(char *to, int bytes, bool holes, bool later)
+{
+    MPI_Datatype type;
+    MPI_Request  request;
+
+    MPI_Type_vector(bytes, 1, holes ? 2 : 1, MPI_BYTE, &type);
+    MPI_Type_commit(&type);
+    if (later) {
+        MPI_Irecv(to, 1, type, 0, TAG, MPI_COMM_WORLD, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    } else {
+        MPI_Recv(to, 1, type, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+    MPI_Type_free(&type);
+}
+
+/* Short ones that go to host memory. */
+static void case_to_host(void)
+{
+    enum { MOST = 33000, ROUNDS = 12 };
+    const int sizes[] = {80, 100, 256, 257, 1000, 8191, 32768, 32769};
+    char     *data = mt_alloc(MT_DEVICE, MOST), *host = malloc(MOST), *got = malloc(2 * MOST);
+
+    mt_meet_on_device();
+    for (int i = 0; i < ROUNDS * (int)(sizeof(sizes) / sizeof(sizes[0])); i++) {
+        int  bytes = sizes[i / ROUNDS], step = 1 + i % 2, wrong = 0;
+        bool holes = (i % 2 == 1);
+        for (int k = 0; k < bytes; k++) {
+            host[k] = (char)mt_value(0, i, k);
+        }
+        if (mt_rank() == 0) {
+            mt_put(data, MT_DEVICE, host, (size_t)bytes);
+            usleep(500); /* kernels are loaded meanwhile */
+            MPI_Send(data, bytes, MPI_BYTE, 1, TAG, MPI_COMM_WORLD);
+        } else {
+            memset(got, -1, 2 * MOST);
+            receive_on_host(got, bytes, holes, (i % 4 < 2));
+            for (int k = 0; k < 2 * MOST; k++) {
+                bool data_is_here = (k < step * bytes) && (k % step == 0);
+                wrong += (got[k] != (data_is_here ? host[k / step] : (char)-1));
+            }
+        }
+        mt_expect(wrong == 0, "round %d, %d bytes: %d are wrong", i, bytes, wrong);
+    }
+    free(host);
+    free(got);
+    mt_free(MT_DEVICE, data);
+}
+
 /* More than a MiB, and less, for the bound of XCCL_SCRATCH. */
 static void case_scratch(void)
 {
@@ -577,6 +627,7 @@ int main(int argc, char **argv)
         {"unready", case_unready},
         {"middle", case_middle},
         {"scratch", case_scratch},
+        {"to-host", case_to_host},
         {"irregular", case_irregular},
         {"short", case_short},
         {"passed-over", case_passed_over},
@@ -591,7 +642,7 @@ int main(int argc, char **argv)
     };
 
     /* These open a device, and the others do so themselves. */
-    bool open = (argc > 2) && (strstr("unready middle scratch irregular", argv[2]) != NULL);
+    bool open = (argc > 2) && (strstr("unready middle scratch irregular to-host", argv[2]) != NULL);
 
     mt_begin(&argc, &argv, open);
     return mt_run_to_end(cases, argc, argv);
