@@ -152,7 +152,8 @@ static const struct row rows[] = {
      0,
      1024},
     {{"XCCL_SCRATCH", "MiB, 1 to 1048576" OR_MIB, "256",
-      "Device memory that one collective may take for copies; longer ones go in pieces.",
+      "Device memory that one collective may take for copies; longer ones go in pieces. Lists of "
+      "irregular datatypes may take as much in all.",
       "libxccl-mpi"},
      MIB,
      AT(scratch),
