@@ -157,7 +157,9 @@ void xm_freed_finalize(void)
             next = f->next;
             if (xm_comm_end_agreements(f->xm)) {
                 free_taken(f);
-            } /* else MPI still uses it, and ends it as its own end comes */
+            } else { /* MPI still uses it, and ends it as its own end comes */
+                free(f);
+            }
         }
     }
 }
