@@ -17,7 +17,8 @@ enum { FIRST = 3, LATER = FIRST, COMMS };
 
 static struct xm_comm comms[COMMS];
 static bool           busy[COMMS], spent[COMMS]; /* MPI has to end what it does there by itself */
-static int            freed[COMMS], unused[COMMS], num_freed;
+static int            freed[COMMS], known[COMMS], unused[COMMS], let_go[COMMS], num_freed;
+static bool           refuses;    /* MPI does, as where a delete callback says so */
 static bool           ends;       /* MPI does */
 static bool           calls_back; /* the program frees one more while MPI frees one */
 
@@ -43,7 +44,10 @@ static int index_of(const struct xm_comm *xm)
 
 struct xm_comm *xm_comm_known(MPI_Comm comm)
 {
-    return &comms[(uintptr_t)comm - 1];
+    struct xm_comm *xm = &comms[(uintptr_t)comm - 1];
+
+    known[index_of(xm)]++;
+    return xm;
 }
 
 bool xm_pending_on(const struct xm_comm *xm)
@@ -97,7 +101,8 @@ enum xm_wait_verdict xm_wait_step(struct xm_wait *wait)
 
 void xm_edges_let_go(struct xm_comm *xm)
 {
-    (void)xm;
+    CHECK(freed[index_of(xm)] == 1, "its edges go before it");
+    let_go[index_of(xm)]++;
 }
 
 void xm_comm_unuse(struct xm_comm *xm)
@@ -124,7 +129,7 @@ static void free_busy(int i)
 {
     MPI_Comm comm = handle_of(i);
 
-    freed[i] = unused[i] = 0;
+    freed[i] = known[i] = unused[i] = let_go[i] = 0;
     busy[i] = true;
     spent[i] = false;
     comms[i].comm = comm;
@@ -133,9 +138,12 @@ static void free_busy(int i)
 
 long xm_mpi_forward(enum xm_function function, int profiling, const long *args)
 {
-    int i = index_of(xm_comm_known(*(MPI_Comm *)args[0]));
+    int i = (int)(uintptr_t) * (MPI_Comm *)args[0] - 1;
 
     (void)profiling;
+    if (refuses) {
+        return MPI_ERR_OTHER;
+    }
     CHECK(function == XM_FN_MPI_Comm_free, "another function is called");
     CHECK(!busy[i] || ends, "communicator %d is freed while it is busy", i);
     freed[i]++;
@@ -160,6 +168,9 @@ static void begin(void)
 static void expect(int i, int times)
 {
     CHECK(freed[i] == times, "number %d is freed %d times, and not %d", i, freed[i], times);
+    CHECK(let_go[i] == times, "number %d: its edges go %d times", i, let_go[i]);
+    CHECK((times == 0) || (known[i] == unused[i]), "number %d is found %d times, and given back %d",
+          i, known[i], unused[i]);
 }
 
 /* In whatever order they end, and several at once. */
@@ -213,8 +224,24 @@ static void check_finalize(void)
     CHECK(num_freed == 3, "something is left to be freed");
 }
 
+/* What MPI does not free is as it was. */
+static void check_refused(void)
+{
+    MPI_Comm comm = handle_of(0);
+
+    freed[0] = known[0] = unused[0] = let_go[0] = 0;
+    refuses = true;
+    CHECK(xm_freed_now(XM_FN_MPI_Comm_free, &comm, 0) == MPI_ERR_OTHER, "its code is lost");
+    refuses = false;
+    CHECK(let_go[0] == 0, "its edges have gone");
+    CHECK(known[0] == unused[0], "found %d times, and given back %d", known[0], unused[0]);
+    CHECK(xm_freed_now(XM_FN_MPI_Comm_free, &comm, 0) == MPI_SUCCESS, "freed afterwards");
+    expect(0, 1);
+}
+
 int main(void)
 {
+    check_refused();
     check_progress();
     check_callback();
     check_finalize();
