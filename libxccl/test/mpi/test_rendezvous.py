@@ -307,6 +307,12 @@ def test_replaced_on_the_device(mpi, devices):
     mpi.run(2, words, sim=f"cuda:{devices}", timeout=TIMEOUT).good()
 
 
+def test_replaced_without_scratch(mpi):
+    """What is longer than XCCL_SCRATCH is not copied on the device."""
+    words = "mpi_exchange cuda huge mpi-staged"
+    mpi.run(2, words, sim="cuda:2", timeout=TIMEOUT, env={"XCCL_SCRATCH": "1"}).good()
+
+
 def test_first(mpi):
     """Ranks that have met in a barrier, with a device in use, know that they fetch."""
     mpi.run(2, "mpi_exchange cuda first fetched", sim="cuda:2", timeout=TIMEOUT).good()

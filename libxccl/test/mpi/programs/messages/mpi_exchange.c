@@ -359,6 +359,13 @@ static void case_replaced(void)
     replace_too_little();
 }
 
+/* More than XCCL_SCRATCH is replaced. */
+static void case_huge(void)
+{
+    mt_meet_on_device();
+    replace_both(LARGE);
+}
+
 /* What rank 0 receives comes once its large message has been received. */
 static void case_answer(void)
 {
@@ -609,13 +616,11 @@ static void case_too_long(void)
 int main(int argc, char **argv)
 {
     static const struct mt_named_case cases[] = {
-        {"first", case_first},       {"orders", case_orders},
-        {"short", case_short},       {"early", case_early},
-        {"self", case_self},         {"replace", case_replace},
-        {"replaced", case_replaced}, {"answer", case_answer},
-        {"faces", case_faces},       {"posted", case_posted},
-        {"later", case_later},       {"elsewhere", case_elsewhere},
-        {"too-long", case_too_long}, {NULL, NULL},
+        {"first", case_first},       {"orders", case_orders}, {"short", case_short},
+        {"early", case_early},       {"self", case_self},     {"replace", case_replace},
+        {"replaced", case_replaced}, {"answer", case_answer}, {"faces", case_faces},
+        {"posted", case_posted},     {"later", case_later},   {"elsewhere", case_elsewhere},
+        {"too-long", case_too_long}, {"huge", case_huge},     {NULL, NULL},
     };
 
     own_thread = pthread_self();

@@ -113,16 +113,16 @@ static void case_to_host(void)
     mt_free(MT_DEVICE, data);
 }
 
-/* More than a MiB, and less, for the bound of XCCL_SCRATCH. */
+/* More than a MiB, and less, for the bound of XCCL_SCRATCH; and too little to be copied. */
 static void case_scratch(void)
 {
-    const size_t      sizes[] = {MIDDLE, 300000};
-    const char *const paths[] = {"mpi-staged", "fetched"};
+    const size_t      sizes[] = {MIDDLE, 300000, 60000};
+    const char *const paths[] = {"mpi-staged", "fetched", "mpi-staged"};
     char             *host = mt_noise(MIDDLE, 5), *got = malloc(MIDDLE);
     char             *data = mt_alloc(MT_DEVICE, MIDDLE);
 
     mt_meet_on_device();
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         if (mt_rank() == 0) {
             mt_put(data, MT_DEVICE, host, sizes[i]);
             MPI_Send(data, (int)sizes[i], MPI_BYTE, 1, TAG, MPI_COMM_WORLD);
