@@ -7,8 +7,10 @@
  * recv: rank 0 waits for a message from rank 1, which is in a barrier; ring: each for one from the
  * next; mixed: rank 0 for one from rank 1, which is in an allreduce with it; waits: rank 0 for
  * several, and rank 1 probes; send: rank 0 sends on a communicator with the ranks the other way
- * round; late: a request that ended before the wait is no part of it.
- * Files go to the folder where nothing else is asked for. Exit status: 7.
+ * round; late: a request that ended before the wait is no part of it; edges: rank 0 is in a
+ * neighbourhood collective, which is messages; asks: it is in the first one of a communicator,
+ * where it asks the other ranks. Files go to the folder where nothing else is asked for. Exit
+ * status: 7.
  */
 #include <glob.h>
 #include <pthread.h>
@@ -111,12 +113,39 @@ static void wait_for_the_late_one(void)
     MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
 }
 
+static void exchange_beside_barrier(void)
+{
+    int      periodic = 1;
+    MPI_Comm ring;
+
+    MPI_Cart_create(MPI_COMM_WORLD, 1, &size, &periodic, 0, &ring);
+    MPI_Neighbor_alltoall(memory, 9, MPI_BYTE, memory + BYTES, 9, MPI_BYTE, ring);
+    if (rank == 0) {
+        MPI_Neighbor_alltoall(memory, BYTES, MPI_BYTE, memory + 2 * BYTES, BYTES, MPI_BYTE, ring);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void ask_beside_barrier(void)
+{
+    int      periodic = 1;
+    MPI_Comm ring, copy;
+
+    MPI_Cart_create(MPI_COMM_WORLD, 1, &size, &periodic, 0, &ring);
+    MPI_Comm_dup(ring, &copy);
+    if (rank == 0) {
+        MPI_Neighbor_alltoall(memory, 9, MPI_BYTE, memory + BYTES, 9, MPI_BYTE, copy);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
 } cases[] = {{"recv", recv_beside_barrier},      {"ring", recv_in_a_ring},
              {"mixed", recv_beside_allreduce},   {"waits", wait_for_several},
-             {"send", send_the_other_way_round}, {"late", wait_for_the_late_one}};
+             {"send", send_the_other_way_round}, {"late", wait_for_the_late_one},
+             {"edges", exchange_beside_barrier}, {"asks", ask_beside_barrier}};
 
 int main(int argc, char **argv)
 {
