@@ -46,6 +46,13 @@ def test_packing_on_the_device(family, runtime):
     family.run(1, f"mpi_packing {runtime} device", sim=f"{runtime}:1", timeout=TIMEOUT).good()
 
 
+@pytest.mark.parametrize("program", ["mpi_packing", "mpi_reduce_local"])
+def test_between_devices(family, program):
+    """No kernel of one device reads or writes the memory of another one."""
+    words = f"{program} cuda mpi-staged apart"
+    family.run(1, words, sim="cuda:2", timeout=TIMEOUT).good()
+
+
 @pytest.mark.parametrize("env", [{"XCCL_DIRECT": "off"}, {"XCCL_P2P": "staged"}])
 def test_packing_without_kernels(openmpi, env):
     env = {**env, "XCCL_SIM_EARLY": "1"}
@@ -62,6 +69,26 @@ def test_reduce_local_without_kernels(mpi):
     env = {"XCCL_DIRECT": "off", "XCCL_SIM_EARLY": "1"}
     words = "mpi_reduce_local cuda mpi-staged"
     mpi.run(1, words, sim="cuda:1", timeout=TIMEOUT, env=env).good()
+
+
+@pytest.mark.parametrize("case", ["replace", "self", "holes"])
+def test_borrowed_memory(family, case):
+    """What calls take of the device for themselves is given back, or used again."""
+    family.run(2, f"mpi_borrowed cuda {case}", sim="cuda:2", timeout=TIMEOUT).good()
+
+
+@pytest.mark.parametrize("case", ["pack", "unpack", "reduce"])
+def test_behind_the_default_stream(family, case):
+    """What the program gave that stream for the buffer is over before the device reads it."""
+    env = {"XCCL_DIRECT_LINGER": "1000"}
+    command = f"mpi_calls_behind cuda {case}"
+    family.run(1, command, sim="cuda:1", timeout=TIMEOUT, env=env).good()
+
+
+@pytest.mark.parametrize("case", ["replace", "edges"])
+def test_sent_behind_the_default_stream(mpi, case):
+    env = {"XCCL_DIRECT_LINGER": "1000"}
+    mpi.run(2, f"mpi_calls_behind cuda {case}", sim="cuda:2", timeout=TIMEOUT, env=env).good()
 
 
 def test_windows_over_ucx(openmpi):

@@ -2,8 +2,8 @@
 /*
  * MPI_Pack and MPI_Unpack between buffers of one device write what they write on the host, and no
  * other byte.
- * Usage: mpi_packing cuda|rocm|none [PATH]
- * PATH: what xccl_mpi_last_message_path() is to say.
+ * Usage: mpi_packing cuda|rocm|none [PATH [apart]]
+ * PATH: what xccl_mpi_last_message_path() is to say. apart: what is packed is on another device.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +13,7 @@
 enum { ROOM = 1 << 17, AHEAD = 7 /* bytes that are packed before: nothing is aligned */ };
 
 static const char *path;
+static bool        apart;
 
 /* The same bytes in a buffer of the host and in one of the device. */
 struct twin {
@@ -47,9 +48,16 @@ static void twin_free(struct twin *t)
 
 static void compare(const char *name, MPI_Datatype type, int count)
 {
-    struct twin from = twin_make(1), packed = twin_make(2), to = twin_make(3);
+    struct twin from = twin_make(1), to = twin_make(3), packed;
     int         host = AHEAD, device = AHEAD;
 
+    if (apart) {
+        mt_memory_open(mt_runtime(), mt_rank() + 1);
+    }
+    packed = twin_make(2);
+    if (apart) {
+        mt_memory_open(mt_runtime(), mt_rank());
+    }
     MPI_Pack(from.host, count, type, packed.host, ROOM, &host, MPI_COMM_WORLD);
     MPI_Pack(from.device, count, type, packed.device, ROOM, &device, MPI_COMM_WORLD);
     mt_expect_message_path(path, name);
@@ -118,6 +126,7 @@ int main(int argc, char **argv)
 {
     mt_begin(&argc, &argv, true);
     path = (argc > 2) ? argv[2] : NULL;
+    apart = (argc > 3);
     compare_types();
     compare_types(); /* in memory seen before, by a kernel that is ready */
 #ifndef MPICH_VERSION

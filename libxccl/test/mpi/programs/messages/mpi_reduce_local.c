@@ -2,8 +2,9 @@
 /*
  * MPI_Reduce_local on memory of a device gives what it gives on the host, to the last bit, and
  * writes no other byte.
- * Usage: mpi_reduce_local cuda|rocm [PATH]
- * PATH: what xccl_mpi_last_message_path() is to say where a kernel can do it.
+ * Usage: mpi_reduce_local cuda|rocm [PATH [apart]]
+ * PATH: what xccl_mpi_last_message_path() is to say where a kernel can do it. apart: what is read
+ * is on another device, where no kernel can.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -71,7 +72,11 @@ int main(int argc, char **argv)
     path = (argc > 2) ? argv[2] : NULL;
     in = malloc(ROOM);
     inout = malloc(ROOM);
+    if (argc > 3) {
+        mt_memory_open(mt_runtime(), 1);
+    }
     device_in = mt_alloc(MT_DEVICE, ROOM);
+    mt_memory_open(mt_runtime(), 0);
     device_inout = mt_alloc(MT_DEVICE, ROOM);
     await_kernels();
     for (int i = 0; i < 3; i++) {
