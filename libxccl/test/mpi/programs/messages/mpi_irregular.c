@@ -62,32 +62,9 @@ static int size_of(MPI_Datatype type)
     return size;
 }
 
-/* A buffer of the device, and on the host what it has to hold. */
-struct twin {
-    char *host, *device;
-};
-
-static struct twin twin_make(uint64_t seed)
+static struct mt_twin twin_make(uint64_t seed)
 {
-    struct twin t = {mt_noise(ROOM, seed), mt_alloc(MT_DEVICE, ROOM)};
-
-    mt_put(t.device, MT_DEVICE, t.host, ROOM);
-    return t;
-}
-
-static void twin_expect(const struct twin *t, const char *what)
-{
-    char *found = malloc(ROOM);
-
-    mt_get(found, t->device, MT_DEVICE, ROOM);
-    mt_expect(memcmp(found, t->host, ROOM) == 0, "%s: other bytes than on the host", what);
-    free(found);
-}
-
-static void twin_free(struct twin *t)
-{
-    free(t->host);
-    mt_free(MT_DEVICE, t->device);
+    return mt_twin_of(mt_noise(ROOM, seed), ROOM);
 }
 
 /* What the other rank sends of a buffer of this seed, packed; free() it. */
@@ -106,7 +83,7 @@ static char *packed_of(uint64_t seed, int count, MPI_Datatype type)
 static void send_one(int count, MPI_Datatype sent, int room, MPI_Datatype received, int elements,
                      MPI_Datatype as, const char *what)
 {
-    struct twin t = twin_make((uint64_t)mt_rank() + 1);
+    struct mt_twin t = twin_make((uint64_t)mt_rank() + 1);
 
     if (mt_rank() == 0) {
         MPI_Send(t.device, count, sent, 1, TAG, MPI_COMM_WORLD);
@@ -120,8 +97,8 @@ static void send_one(int count, MPI_Datatype sent, int room, MPI_Datatype receiv
         mt_expect(got == bytes, "%s: %d bytes", what, got);
         free(packed);
     }
-    twin_expect(&t, what);
-    twin_free(&t);
+    mt_twin_expect(&t, what);
+    mt_twin_free(&t);
 }
 
 static MPI_Datatype element_of(enum shape shape)
@@ -164,25 +141,25 @@ static void case_parts(void)
 static void case_collectives(void)
 {
     for (int i = 0; i < NUM_SHAPES; i++) {
-        MPI_Datatype type = make(i, stretches_of(i) / 3, 51 + (uint64_t)i);
-        struct twin  t = twin_make(7 + (uint64_t)mt_rank()), to = twin_make(5);
-        const int    places[2] = {0, ROOM / 2}, one[2] = {1, 1}, zero[2] = {0, 0};
-        int          size = size_of(type), at = 0;
-        char        *packed = packed_of(7, 1, type);
-        MPI_Datatype types[2] = {type, type};
+        MPI_Datatype   type = make(i, stretches_of(i) / 3, 51 + (uint64_t)i);
+        struct mt_twin t = twin_make(7 + (uint64_t)mt_rank()), to = twin_make(5);
+        const int      places[2] = {0, ROOM / 2}, one[2] = {1, 1}, zero[2] = {0, 0};
+        int            size = size_of(type), at = 0;
+        char          *packed = packed_of(7, 1, type);
+        MPI_Datatype   types[2] = {type, type};
 
         MPI_Unpack(packed, size, &at, t.host, 1, type, MPI_COMM_SELF);
         MPI_Bcast(t.device, 1, type, 0, MPI_COMM_WORLD);
-        twin_expect(&t, names[i]);
+        mt_twin_expect(&t, names[i]);
         for (int rank = 0; rank < 2; rank++) { /* all send what both have now */
             at = 0;
             MPI_Unpack(packed, size, &at, to.host + places[rank], 1, type, MPI_COMM_SELF);
         }
         MPI_Alltoallw(t.device, one, zero, types, to.device, one, places, types, MPI_COMM_WORLD);
-        twin_expect(&to, names[i]);
+        mt_twin_expect(&to, names[i]);
         free(packed);
-        twin_free(&t);
-        twin_free(&to);
+        mt_twin_free(&t);
+        mt_twin_free(&to);
         MPI_Type_free(&type);
     }
 }
@@ -191,13 +168,13 @@ static void case_collectives(void)
 static void case_freed(void)
 {
     for (int i = 0; i < 30; i++) {
-        int          other = 1 - mt_rank();
-        enum shape   shape = (enum shape)(i % NUM_SHAPES);
-        struct twin  from = twin_make((uint64_t)(40 + mt_rank())), to = twin_make(6);
-        MPI_Datatype type = make(shape, stretches_of(shape), (uint64_t)i);
-        char        *packed = packed_of((uint64_t)(40 + other), 1, type);
-        int          at = 0, size = size_of(type);
-        MPI_Request  requests[2];
+        int            other = 1 - mt_rank();
+        enum shape     shape = (enum shape)(i % NUM_SHAPES);
+        struct mt_twin from = twin_make((uint64_t)(40 + mt_rank())), to = twin_make(6);
+        MPI_Datatype   type = make(shape, stretches_of(shape), (uint64_t)i);
+        char          *packed = packed_of((uint64_t)(40 + other), 1, type);
+        int            at = 0, size = size_of(type);
+        MPI_Request    requests[2];
 
         MPI_Unpack(packed, size, &at, to.host, 1, type, MPI_COMM_SELF);
         MPI_Irecv(to.device, 1, type, other, TAG, MPI_COMM_WORLD, &requests[0]);
@@ -205,18 +182,18 @@ static void case_freed(void)
         MPI_Type_free(&type);
         MPI_Datatype next = make(BLOCKS, 500, (uint64_t)(100 + i));
         MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
-        twin_expect(&to, "a freed type");
+        mt_twin_expect(&to, "a freed type");
         MPI_Type_free(&next);
         free(packed);
-        twin_free(&from);
-        twin_free(&to);
+        mt_twin_free(&from);
+        mt_twin_free(&to);
     }
 }
 
 /* Two threads pack the same types, which neither has used before. */
 struct packs {
     const MPI_Datatype *types;
-    struct twin         from[NUM_SHAPES], packed[NUM_SHAPES];
+    struct mt_twin      from[NUM_SHAPES], packed[NUM_SHAPES];
 };
 
 static void *pack_all(void *argument)
@@ -258,9 +235,9 @@ static void case_threads(void)
         mt_in_threads(THREADS, pack_all, packs, sizeof(packs[0]));
         for (int i = 0; i < NUM_SHAPES; i++) {
             for (int t = 0; t < THREADS; t++) {
-                twin_expect(&packs[t].packed[i], names[i]);
-                twin_free(&packs[t].packed[i]);
-                twin_free(&packs[t].from[i]);
+                mt_twin_expect(&packs[t].packed[i], names[i]);
+                mt_twin_free(&packs[t].packed[i]);
+                mt_twin_free(&packs[t].from[i]);
             }
             MPI_Type_free(&types[i]);
         }

@@ -15,41 +15,20 @@ enum { ROOM = 1 << 17, AHEAD = 7 /* bytes that are packed before: nothing is ali
 static const char *path;
 static bool        apart;
 
-/* The same bytes in a buffer of the host and in one of the device. */
-struct twin {
-    char *host, *device;
-};
-
-static struct twin twin_make(int salt)
+static struct mt_twin twin_make(int salt)
 {
-    struct twin t = {malloc(ROOM), mt_alloc(MT_DEVICE, ROOM)};
+    char *host = malloc(ROOM);
 
     for (int i = 0; i < ROOM; i++) {
-        t.host[i] = (char)(i * 31 + i / 251 + salt);
+        host[i] = (char)(i * 31 + i / 251 + salt);
     }
-    mt_put(t.device, MT_DEVICE, t.host, ROOM);
-    return t;
-}
-
-static void twin_expect(const struct twin *t, const char *what)
-{
-    char *found = malloc(ROOM);
-
-    mt_get(found, t->device, MT_DEVICE, ROOM);
-    mt_expect(memcmp(found, t->host, ROOM) == 0, "%s: other bytes than on the host", what);
-    free(found);
-}
-
-static void twin_free(struct twin *t)
-{
-    free(t->host);
-    mt_free(MT_DEVICE, t->device);
+    return mt_twin_of(host, ROOM);
 }
 
 static void compare(const char *name, MPI_Datatype type, int count)
 {
-    struct twin from = twin_make(1), to = twin_make(3), packed;
-    int         host = AHEAD, device = AHEAD;
+    struct mt_twin from = twin_make(1), to = twin_make(3), packed;
+    int            host = AHEAD, device = AHEAD;
 
     if (apart) {
         mt_memory_open(mt_runtime(), mt_rank() + 1);
@@ -62,17 +41,17 @@ static void compare(const char *name, MPI_Datatype type, int count)
     MPI_Pack(from.device, count, type, packed.device, ROOM, &device, MPI_COMM_WORLD);
     mt_expect_message_path(path, name);
     mt_expect(device == host, "%s: MPI_Pack ends at %d, not %d", name, device, host);
-    twin_expect(&packed, name);
+    mt_twin_expect(&packed, name);
     host = device = AHEAD;
     MPI_Unpack(packed.host, ROOM, &host, to.host, count, type, MPI_COMM_WORLD);
     MPI_Unpack(packed.device, ROOM, &device, to.device, count, type, MPI_COMM_WORLD);
     mt_expect_message_path(path, name);
     mt_expect(device == host, "%s: MPI_Unpack ends at %d, not %d", name, device, host);
-    twin_expect(&to, name);
-    twin_expect(&from, name);
-    twin_free(&from);
-    twin_free(&packed);
-    twin_free(&to);
+    mt_twin_expect(&to, name);
+    mt_twin_expect(&from, name);
+    mt_twin_free(&from);
+    mt_twin_free(&packed);
+    mt_twin_free(&to);
 }
 
 static void compare_types(void)
@@ -107,18 +86,18 @@ static void compare_types(void)
 #ifndef MPICH_VERSION /* which writes behind the buffer */
 static void expect_no_room(void)
 {
-    struct twin from = twin_make(1), packed = twin_make(2);
-    int         host = ROOM - 10, device = host, wanted, code;
+    struct mt_twin from = twin_make(1), packed = twin_make(2);
+    int            host = ROOM - 10, device = host, wanted, code;
 
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     wanted = MPI_Pack(from.host, 11, MPI_BYTE, packed.host, ROOM, &host, MPI_COMM_WORLD);
     code = MPI_Pack(from.device, 11, MPI_BYTE, packed.device, ROOM, &device, MPI_COMM_WORLD);
     mt_expect((code == MPI_SUCCESS) == (wanted == MPI_SUCCESS), "11 bytes into 10: code %d", code);
     mt_expect(device == host, "11 bytes into 10: position %d, not %d", device, host);
-    twin_expect(&packed, "11 bytes into 10");
+    mt_twin_expect(&packed, "11 bytes into 10");
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
-    twin_free(&from);
-    twin_free(&packed);
+    mt_twin_free(&from);
+    mt_twin_free(&packed);
 }
 #endif
 

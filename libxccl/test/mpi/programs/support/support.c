@@ -187,6 +187,29 @@ void mt_ints_expect(const int *buffer, enum mt_where where, int room, int count,
     free(host);
 }
 
+struct mt_twin mt_twin_of(char *host, size_t bytes)
+{
+    struct mt_twin t = {host, mt_alloc(MT_DEVICE, bytes), bytes};
+
+    mt_put(t.device, MT_DEVICE, host, bytes);
+    return t;
+}
+
+void mt_twin_expect(const struct mt_twin *t, const char *what)
+{
+    char *found = malloc(t->bytes);
+
+    mt_get(found, t->device, MT_DEVICE, t->bytes);
+    mt_expect(memcmp(found, t->host, t->bytes) == 0, "%s: other bytes than on the host", what);
+    free(found);
+}
+
+void mt_twin_free(struct mt_twin *t)
+{
+    free(t->host);
+    mt_free(MT_DEVICE, t->device);
+}
+
 void mt_meet_on_device(void)
 {
     enum { COUNT = 15, TAG = 5 }; /* too short to be fetched */

@@ -62,6 +62,16 @@ int *mt_ints_make(enum mt_where where, int room, int count, int salt);
 void mt_ints_expect(const int *buffer, enum mt_where where, int room, int count, int from, int salt,
                     const char *what);
 
+/* The same bytes in a buffer of the host, which is the twin's to free, and in one of the device. */
+struct mt_twin {
+    char  *host, *device;
+    size_t bytes;
+};
+struct mt_twin mt_twin_of(char *host, size_t bytes);
+/* Does the device have now what is on the host? */
+void mt_twin_expect(const struct mt_twin *t, const char *what);
+void mt_twin_free(struct mt_twin *t);
+
 /* Two ranks: each knows that the other one can fetch only after they have met on device memory. */
 void mt_meet_on_device(void);
 
