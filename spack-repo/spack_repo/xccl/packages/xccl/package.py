@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="2d296e2d764f2da8b9d7381b73fa21f7f6e6eacf83891a89b41a813db65a2ba4")
+    version("0.1.0", sha256="88dab5ac88c42a5986a6639a8ad657cf1526b5a5a2e2fca4933851170d9702db")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
