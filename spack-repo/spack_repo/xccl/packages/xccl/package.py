@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="88dab5ac88c42a5986a6639a8ad657cf1526b5a5a2e2fca4933851170d9702db")
+    version("0.1.0", sha256="b13a02a55061f15113cec1ce17116ce4950658b14e9624071f736abdb079c90f")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
