@@ -6,7 +6,9 @@ import pytest
 TIMEOUT = 30
 
 
-@pytest.mark.parametrize("case", ["graph", "groups", "host", "many", "nowhere", "tested"])
+@pytest.mark.parametrize(
+    "case", ["empty", "graph", "groups", "host", "idup", "many", "nowhere", "tested"]
+)
 def test_cases(family, case):
     """On graphs of MPI_Graph_create, between groups, in host memory, where MPI is to refuse them, by tests."""
     family.run(3, f"mpi_pairwise cuda {case}", timeout=TIMEOUT).good()

@@ -81,11 +81,11 @@ def test_borrowed_memory(family, case):
 def test_behind_the_default_stream(family, case):
     """What the program gave that stream for the buffer is over before the device reads it."""
     env = {"XCCL_DIRECT_LINGER": "1000"}
-    command = f"mpi_calls_behind cuda {case}"
+    command = f"mpi_calls_behind cuda {case} device"
     family.run(1, command, sim="cuda:1", timeout=TIMEOUT, env=env).good()
 
 
-@pytest.mark.parametrize("case", ["replace", "edges"])
+@pytest.mark.parametrize("case", ["replace fetched", "edges messages"])
 def test_sent_behind_the_default_stream(mpi, case):
     env = {"XCCL_DIRECT_LINGER": "1000"}
     mpi.run(2, f"mpi_calls_behind cuda {case}", sim="cuda:2", timeout=TIMEOUT, env=env).good()

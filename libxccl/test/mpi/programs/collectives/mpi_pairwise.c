@@ -206,12 +206,25 @@ static void case_path(void)
     MPI_Comm_free(&near.comm);
 }
 
-/* MPI says what is wrong with a communicator. */
+static int heard;
+
+static void hear(MPI_Comm *comm, int *code, ...)
+{
+    (void)comm;
+    (void)code;
+    heard++;
+}
+
+/* MPI says what is wrong with a communicator, and nobody else does. */
 static void case_nowhere(void)
 {
-    struct call c = world();
+    struct call    c = world();
+    MPI_Errhandler handler;
 
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_create_errhandler(hear, &handler);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, handler);
+    MPI_Errhandler_free(&handler);
     MPI_Comm_dup(MPI_COMM_WORLD, &c.comm);
     c.where = MT_DEVICE;
     fill(&c);
@@ -219,10 +232,13 @@ static void case_nowhere(void)
         int class = mt_class_of(begin(&c, (i < 2) ? BLOCKING : LATER));
         mt_expect(class == MPI_ERR_TOPOLOGY, "without a topology: class %d", class);
     }
+    mt_expect(heard == 4, "without a topology: %d errors are heard", heard);
     MPI_Comm_free(&c.comm);
-    for (enum form form = BLOCKING; form < NUM_FORMS; form++) {
+    for (enum form form = BLOCKING; form < ALL_LARGE; form++) {
         int class = mt_class_of(begin(&c, form));
         mt_expect(class == MPI_ERR_COMM, "%s on MPI_COMM_NULL: class %d", names[form], class);
+        mt_expect(heard == 5 + (int)form, "%s on MPI_COMM_NULL: %d errors are heard", names[form],
+                  heard);
     }
     end(&c);
 }
@@ -245,6 +261,58 @@ static void case_groups(void)
     }
     MPI_Comm_free(&c.comm);
     MPI_Comm_free(&group);
+}
+
+/* Upwards goes nothing, of a type that MPI would refuse in a message: below every block arrives. */
+static void case_empty(void)
+{
+    struct call  c = ring();
+    int          to[] = {COUNT, 0}, from[] = {0, COUNT};
+    MPI_Aint     displs[] = {0, 0};
+    MPI_Datatype wrong, out[2], in[2];
+
+    MPI_Type_vector(3, 1, 2, MPI_INT, &wrong);
+    out[0] = in[1] = MPI_INT;
+    out[1] = in[0] = wrong;
+    c.where = MT_DEVICE;
+    for (int i = 0; i < 3; i++) {
+        fill(&c);
+        int code = MPI_Neighbor_alltoallw(c.in, to, displs, out, c.out, from, displs, in, c.comm);
+        mt_expect(code == MPI_SUCCESS, "a block of nothing: code %d", code);
+        mt_expect_path("messages", "a block of nothing");
+        c.neighbors[0] = c.neighbors[1];
+        c.n = 1;
+        check(&c, "beside a block of nothing");
+        c.n = 2;
+        MPI_Cart_shift(c.comm, 0, 1, &c.neighbors[0], &c.neighbors[1]);
+        end(&c);
+    }
+    MPI_Type_free(&wrong);
+    MPI_Comm_free(&c.comm);
+}
+
+/* After MPI_Comm_idup Open MPI makes no communicator in the same place on all ranks. */
+static void case_idup(void)
+{
+    struct call near = ring(), copy = near;
+    MPI_Comm    other;
+    MPI_Request request;
+#ifdef OPEN_MPI
+    const char *wanted = "mpi-staged";
+#else
+    const char *wanted = "messages";
+#endif
+
+    MPI_Comm_dup(near.comm, &copy.comm);
+    MPI_Comm_idup(copy.comm, &other, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    for (int i = 0; i < 4; i++) {
+        run(&copy, BLOCKING, MT_DEVICE, wanted);
+        run(&copy, LATER, MT_DEVICE, wanted);
+    }
+    MPI_Comm_free(&other);
+    MPI_Comm_free(&copy.comm);
+    MPI_Comm_free(&near.comm);
 }
 
 /* Host memory is MPI's while no rank has come with a device, and once any has, it is not. */
@@ -313,15 +381,6 @@ static void case_tested(void)
     MPI_Comm_free(&c.comm);
 }
 
-static int heard;
-
-static void hear(MPI_Comm *comm, int *code, ...)
-{
-    (void)comm;
-    (void)code;
-    heard++;
-}
-
 /*
  * A copy of this only rank's fails in one of the calls, which says so; the others are right, and
  * get nothing of that one's.
@@ -376,6 +435,8 @@ int main(int argc, char **argv)
     static const struct mt_named_case cases[] = {{"graph", case_graph},
                                                  {"groups", case_groups},
                                                  {"nowhere", case_nowhere},
+                                                 {"idup", case_idup},
+                                                 {"empty", case_empty},
                                                  {"path", case_path},
                                                  {"host", case_host},
                                                  {"many", case_many},

@@ -305,12 +305,29 @@ static void replace_both(int count)
     MPI_Status status;
 
     for (int i = 1; i < 4; i++) {
-        MPI_Sendrecv_replace(values, count, MPI_INT, peer, TAG, peer, TAG, MPI_COMM_WORLD, &status);
+        MPI_Sendrecv_replace(values, count, MPI_INT, peer, TAG + mt_rank(), peer, TAG + peer,
+                             MPI_COMM_WORLD, &status);
         mt_ints_expect(values, MT_DEVICE, count, count, (i % 2 == 0) ? mt_rank() : peer, 0,
                        "both ranks replace");
-        mt_expect_status(&status, peer, TAG, count, "both ranks replace");
+        mt_expect_status(&status, peer, TAG + peer, count, "both ranks replace");
         mt_expect_message_path(path, "both ranks replace");
     }
+    mt_free(MT_DEVICE, values);
+}
+
+/* Nothing comes for what rank 0 sends. */
+static void replace_by_nothing(void)
+{
+    int *values = mt_ints_make(MT_DEVICE, LARGE, LARGE, 7);
+
+    if (mt_rank() == 0) {
+        MPI_Sendrecv_replace(values, LARGE, MPI_INT, 1, TAG, MPI_PROC_NULL, TAG, MPI_COMM_WORLD,
+                             MPI_STATUS_IGNORE);
+        mt_expect_message_path(path, "replaced by nothing");
+    } else {
+        MPI_Recv(values, LARGE, MPI_INT, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+    mt_ints_expect(values, MT_DEVICE, LARGE, LARGE, 0, 7, "replaced by nothing");
     mt_free(MT_DEVICE, values);
 }
 
@@ -353,6 +370,7 @@ static void case_replaced(void)
     replace_both(2000);
     replace_both(COUNT);
     replace_both(LARGE);
+    replace_by_nothing();
     replace_too_little();
     probe_once();
     replace_both(COUNT);

@@ -3,9 +3,10 @@
  * The program gives the default stream a copy into a buffer, and passes that buffer to a call: what
  * the call reads is what the stream has written, as with every copy of the runtime's own.
  * Usage: mpi_calls_behind cuda|rocm CASE [PATH]
- * PATH: what xccl_mpi_last_message_path() is to say of the call, or xccl_mpi_last_path().
+ * PATH: what xccl says of the call, or of the message.
  */
 #include <string.h>
+#include <unistd.h>
 
 #include "streams_device.h"
 #include "support.h"
@@ -185,8 +186,16 @@ static void case_unpack(void)
     each(unpack);
 }
 
+/* Kernels are loaded by a thread. */
 static void case_reduce(void)
 {
+    enum { TRIES = 2000 };
+
+    for (int i = 0; (path != NULL) && (i < TRIES) && (strcmp(mt_last_message_path(), path) != 0);
+         i++) {
+        MPI_Reduce_local(known, known + SHORT, 1, MPI_INT, MPI_MAX);
+        usleep(1000);
+    }
     each(reduce);
 }
 
