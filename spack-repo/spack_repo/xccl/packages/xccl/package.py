@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="b13a02a55061f15113cec1ce17116ce4950658b14e9624071f736abdb079c90f")
+    version("0.1.0", sha256="212e9f32f66f930694761f3a807f804aeba68878fd13b723627d60a333df4216")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
