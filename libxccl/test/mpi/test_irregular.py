@@ -30,7 +30,6 @@ def test_on_the_other_runtime(family):
     assert go(family, "messages", sim="rocm:1") > 0
 
 
-@pytest.mark.tsan
 def test_by_threads(mpi):
     assert go(mpi, "threads", ranks=1) > 0
 
