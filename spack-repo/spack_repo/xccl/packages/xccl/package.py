@@ -25,7 +25,7 @@ class Xccl(CMakePackage, CudaPackage, ROCmPackage):
     test_requires_compiler = False
 
     version("main", branch="main")
-    version("0.1.0", sha256="212e9f32f66f930694761f3a807f804aeba68878fd13b723627d60a333df4216")
+    version("0.1.0", sha256="ff2c34fd7af842e26476ec5008d2096c12ba9ac1ae2622bfc7e663f4b60d3743")
 
     variant("mpi", default=True, description="Build the interposer and xccl-perf for the MPI")
     variant("hwloc", default=True, description="Bind by hwloc where no site's map applies")
